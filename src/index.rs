@@ -1,0 +1,430 @@
+//! The readers' end: planning, pinning, checking and looking.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc as StdArc;
+
+use thiserror::Error;
+
+use crate::error::{Budget, PlanError, Refused, Stale};
+use crate::geometry::Geometry;
+use crate::ids::{Epoch, GroupId, Groups, IndexId, RequestKey};
+use crate::lease::Lease;
+use crate::pin::{self, Pin, Take};
+use crate::request::{Kind, SaveRequest};
+use crate::shared::Shared;
+use crate::snapshot::{Snapshot, TableView, at_epoch};
+use crate::stats::Stats;
+use crate::sync::{Arc, Ordering, fence};
+use crate::verdict::{self, Question, visible_len};
+
+/// A handle on the index for any thread: plans reads, pins what they need, and looks at the
+/// published tables. Cloning it is one reference count; nothing it does ever blocks the scheduler
+/// or another reader.
+///
+/// ```
+/// use tenure::{BlockId, Config, GroupId, Groups, Refused, Stale};
+/// let (mut scheduler, index) = Config::new(8).build()?;
+/// let request = scheduler.admit("r1")?;
+/// scheduler.assign(request, GroupId(0), &[BlockId(3), BlockId(5)])?;
+/// scheduler.publish();
+///
+/// let plan = index.plan(request, 0..32, Groups::ALL)?; // Copy: queue it, send it
+/// scheduler.release(request)?;                         // and meanwhile the request ends
+/// assert_eq!(index.pin(&plan).unwrap_err(), Refused::Stale(Stale::Gone));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Index {
+    shared: Arc<Shared>,
+}
+
+/// Why an inbound write was not pinned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum PinLoadError {
+    /// Nothing could be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Planned, and then refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+impl Index {
+    pub(crate) fn new(shared: Arc<Shared>) -> Index {
+        Index { shared }
+    }
+
+    /// Which index this is.
+    pub fn id(&self) -> IndexId {
+        self.shared.id
+    }
+
+    /// Its pool, groups and block sizes.
+    pub fn geometry(&self) -> &Geometry {
+        &self.shared.geometry
+    }
+
+    /// The published epoch: 0 before the first publish.
+    pub fn epoch(&self) -> Epoch {
+        self.shared.epoch()
+    }
+
+    /// Whether the index is shutting down.
+    pub fn is_draining(&self) -> bool {
+        self.shared.is_draining()
+    }
+
+    /// Plans a read of a token range of one life, in the named groups, at the published epoch. The
+    /// range takes in every block it touches. Wait-free.
+    ///
+    /// # Errors
+    /// [`PlanError::BadRange`], [`PlanError::NoGroup`] and [`PlanError::UnknownGroup`] for what was
+    /// asked; [`PlanError::Stale`] where a pin would be refused: positions that are not published
+    /// yet count as past the table.
+    pub fn plan(
+        &self,
+        key: RequestKey,
+        tokens: Range<u64>,
+        groups: Groups,
+    ) -> Result<SaveRequest, PlanError> {
+        self.plan_kind(key, tokens, groups, Kind::Save)
+    }
+
+    /// Plans an inbound write, which needs no committed tokens. Otherwise like
+    /// [`plan`](Index::plan).
+    ///
+    /// # Errors
+    /// As for [`plan`](Index::plan).
+    pub fn plan_load(
+        &self,
+        key: RequestKey,
+        tokens: Range<u64>,
+        groups: Groups,
+    ) -> Result<SaveRequest, PlanError> {
+        self.plan_kind(key, tokens, groups, Kind::Load)
+    }
+
+    fn plan_kind(
+        &self,
+        key: RequestKey,
+        tokens: Range<u64>,
+        groups: Groups,
+        kind: Kind,
+    ) -> Result<SaveRequest, PlanError> {
+        let Range { start, end } = tokens;
+        if start >= end {
+            return Err(PlanError::BadRange { start, end });
+        }
+        let groups = self.known_groups(groups)?;
+        let request =
+            SaveRequest { index: self.id(), key, epoch: Epoch(0), start, end, groups, kind };
+        Ok(self.at_published_epoch(&request)?)
+    }
+
+    fn known_groups(&self, groups: Groups) -> Result<Groups, PlanError> {
+        let all = self.geometry().all_groups();
+        if groups == Groups::ALL {
+            return Ok(all);
+        }
+        let unknown = Groups::from_bits(groups.bits() & !all.bits());
+        match unknown.iter().next() {
+            Some(group) => Err(PlanError::UnknownGroup { group }),
+            None if groups.is_empty() => Err(PlanError::NoGroup),
+            None => Ok(groups),
+        }
+    }
+
+    /// The same life, range, groups and kind, planned at today's epoch. Wait-free.
+    ///
+    /// # Errors
+    /// [`Stale::EpochUnknown`] and [`Stale::Reset`] by the epoch the request carries; the other
+    /// reasons as for [`plan`](Index::plan).
+    pub fn replan(&self, request: &SaveRequest) -> Result<SaveRequest, Stale> {
+        let published = self.shared.epoch();
+        self.known(request, published)?;
+        if let Some(stale) = self.shared.overriding(request.epoch) {
+            return Err(stale);
+        }
+        self.at_published_epoch(request)
+    }
+
+    fn at_published_epoch(&self, request: &SaveRequest) -> Result<SaveRequest, Stale> {
+        let _entered = self.shared.reclaim.enter();
+        let request = SaveRequest { epoch: self.shared.epoch(), ..*request };
+        // SAFETY: under the guard.
+        unsafe { self.verdict(&request, true) }?;
+        Ok(request)
+    }
+
+    /// Pins the blocks of a planned read, if and only if ownership is unchanged since the plan: the
+    /// life is the same, and every position of the range has shown the same block without
+    /// interruption (and is committed, where commits are tracked and the plan is a save). What else
+    /// has changed, in this table or another, does not matter.
+    ///
+    /// Costs a few uncontended atomic operations, whatever the number of blocks. Lock-free.
+    ///
+    /// # Errors
+    /// [`Refused::Stale`] says what was lost; the plan can never be pinned again, unless it was
+    /// `NotCommitted`. [`Refused::Budget`] says that the table has all the pins it can count now.
+    /// A refused pin leaves no trace.
+    #[inline]
+    pub fn pin(&self, request: &SaveRequest) -> Result<Pin, Refused> {
+        let entered = self.shared.reclaim.enter();
+        // SAFETY: under the guard.
+        let answer = unsafe { self.pin_entered(request) };
+        match &answer {
+            Ok(_) => entered.tally.pinned(),
+            Err(refused) => entered.tally.refused(refused),
+        }
+        answer
+    }
+
+    /// Pins every request of a list under one guard, which makes each cheaper. Appends one answer
+    /// per request to `out`, in order; each stands for itself.
+    pub fn pin_batch(&self, requests: &[SaveRequest], out: &mut Vec<Result<Pin, Refused>>) {
+        out.reserve(requests.len());
+        let entered = self.shared.reclaim.enter();
+        for request in requests {
+            // SAFETY: under the guard.
+            let answer = unsafe { self.pin_entered(request) };
+            match &answer {
+                Ok(_) => entered.tally.pinned(),
+                Err(refused) => entered.tally.refused(refused),
+            }
+            out.push(answer);
+        }
+    }
+
+    /// Plans and pins an inbound write in one call.
+    ///
+    /// # Errors
+    /// As for [`plan`](Index::plan) and [`pin`](Index::pin).
+    pub fn pin_load(
+        &self,
+        key: RequestKey,
+        tokens: Range<u64>,
+        groups: Groups,
+    ) -> Result<Pin, PinLoadError> {
+        let request = self.plan_load(key, tokens, groups)?;
+        Ok(self.pin(&request)?)
+    }
+
+    /// # Safety
+    /// The caller is under a guard.
+    #[inline(always)]
+    unsafe fn pin_entered(&self, request: &SaveRequest) -> Result<Pin, Refused> {
+        let published = self.shared.epoch();
+        self.known(request, published)?;
+        let ask = self.question(request);
+        let mut lease = self.shared.lease(request.key.slot);
+        loop {
+            // SAFETY: loaded from its slot under the guard.
+            let Some(open) = (unsafe { lease.as_ref() }) else {
+                return Err(self.settle(request, Stale::Gone).into());
+            };
+            open.touch();
+            // SAFETY: under the guard.
+            if let Err(stale) = unsafe { self.judge(open, &ask, request.key, false) } {
+                return Err(self.settle(request, stale).into());
+            }
+            let Some(range) = self.shared.geometry.hull(request.start, request.end) else {
+                // Unreachable: no table is longer than a hull.
+                return Err(Budget::Pins.into());
+            };
+            match pin::take(open, range) {
+                Take::Taken => {
+                    let SaveRequest { start, end, groups, kind, .. } = *request;
+                    // SAFETY: just taken.
+                    return Ok(unsafe { Pin::new(lease, start, end, groups, kind) });
+                }
+                Take::Full => return Err(Budget::Pins.into()),
+                Take::Closed => {
+                    let newer = self.shared.lease(request.key.slot);
+                    if newer == lease {
+                        // Closed where it stands: only a drain, or the scheduler's end, does that.
+                        return Err(self.settle(request, Stale::Draining).into());
+                    }
+                    lease = newer;
+                }
+            }
+        }
+    }
+
+    /// The verdict that [`pin`](Index::pin) would give, by loads alone and holding nothing: for
+    /// readers that check before *and after* a copy and throw the copy away on a refusal. Wait-free.
+    ///
+    /// The copy must be made by volatile or atomic loads, and whoever writes a block after its
+    /// release must have received it through a release/acquire hand-over (a channel, a lock). The
+    /// check orders the caller's earlier loads before its own. A reader that cannot promise this
+    /// pins.
+    ///
+    /// # Errors
+    /// As for [`pin`](Index::pin).
+    #[inline]
+    pub fn check(&self, request: &SaveRequest) -> Result<(), Stale> {
+        // Acquire: pairs with the release by which whoever wrote the copied bytes had them handed
+        // over: if the caller's loads found such bytes, the loads below find that the block was
+        // lost before. The caller's loads are no acquires, hence a fence.
+        fence(Ordering::Acquire);
+        let _entered = self.shared.reclaim.enter();
+        // SAFETY: under the guard.
+        unsafe { self.verdict(request, false) }
+    }
+
+    /// # Safety
+    /// The caller is under a guard.
+    #[inline(always)]
+    unsafe fn verdict(&self, request: &SaveRequest, planning: bool) -> Result<(), Stale> {
+        let published = self.shared.epoch();
+        self.known(request, published)?;
+        let lease = self.shared.lease(request.key.slot);
+        // SAFETY: loaded from its slot under the guard.
+        let verdict = match unsafe { lease.as_ref() } {
+            Some(lease) => {
+                lease.touch();
+                // SAFETY: under the guard.
+                unsafe { self.judge(lease, &self.question(request), request.key, planning) }
+            }
+            None => Err(Stale::Gone),
+        };
+        match verdict {
+            // Nothing of a table from before a reset is left to say yes to; a drain leaves it.
+            Ok(()) if self.shared.is_draining() => Err(Stale::Draining),
+            Ok(()) => Ok(()),
+            Err(stale) => Err(self.settle(request, stale)),
+        }
+    }
+
+    /// Whether the request can be one of this index at all.
+    #[inline(always)]
+    fn known(&self, request: &SaveRequest, published: Epoch) -> Result<(), Stale> {
+        if request.index == self.shared.id && Shared::believes(request.epoch, published) {
+            Ok(())
+        } else {
+            Err(Stale::EpochUnknown)
+        }
+    }
+
+    #[inline(always)]
+    fn question(&self, request: &SaveRequest) -> Question<'_> {
+        let SaveRequest { epoch, start, end, groups, kind, .. } = *request;
+        Question { geometry: &self.shared.geometry, groups, start, end, epoch, kind }
+    }
+
+    /// # Safety
+    /// The caller is under a guard since before it loaded the lease.
+    #[inline(always)]
+    unsafe fn judge(
+        &self,
+        lease: &Lease,
+        ask: &Question<'_>,
+        key: RequestKey,
+        planning: bool,
+    ) -> Result<(), Stale> {
+        verdict::life(lease, key)?;
+        if verdict::clear(lease, ask) {
+            return Ok(());
+        }
+        // SAFETY: the caller's.
+        unsafe { verdict::examine(lease, ask, planning) }
+    }
+
+    /// The reason to tell, where the lease gave this one.
+    #[cold]
+    fn settle(&self, request: &SaveRequest, stale: Stale) -> Stale {
+        self.shared.overriding(request.epoch).unwrap_or(stale)
+    }
+
+    /// The table of one life at the published epoch; empty where the life is not visible yet.
+    /// Losses since the publish still show. Copies the table out; wait-free but for allocation.
+    ///
+    /// # Errors
+    /// [`Stale::Gone`] or [`Stale::NewLife`] where the life had ended by then.
+    pub fn view(&self, key: RequestKey) -> Result<TableView, Stale> {
+        let _entered = self.shared.reclaim.enter();
+        let epoch = self.shared.epoch();
+        let newest = self.shared.lease(key.slot);
+        // SAFETY: under the guard, the epoch first and then the slot.
+        let (visible, newest) = unsafe { (at_epoch(newest, epoch).as_ref(), newest.as_ref()) };
+        match visible {
+            Some(lease) if lease.key.incarnation >= key.incarnation => {
+                verdict::life(lease, key)?;
+                // SAFETY: under the guard.
+                Ok(unsafe { TableView::of(lease, epoch, self.geometry()) })
+            }
+            _ => {
+                let newest = newest.ok_or(Stale::Gone)?;
+                verdict::life(newest, key)?;
+                Ok(TableView::empty(key, newest.label.clone(), epoch, self.geometry()))
+            }
+        }
+    }
+
+    /// How far a save of one life could reach now: the tokens that the published tables of all
+    /// `groups` cover, and the tokens committed in all of them (where commits are not tracked, the
+    /// same number). Wait-free.
+    ///
+    /// # Errors
+    /// [`Stale`] where no save of this life can be planned at all.
+    pub fn visible_tokens(&self, key: RequestKey, groups: Groups) -> Result<(u64, u64), Stale> {
+        let _entered = self.shared.reclaim.enter();
+        let epoch = self.shared.epoch();
+        let lease = self.shared.lease(key.slot);
+        // SAFETY: loaded from its slot under the guard.
+        let alive = unsafe { lease.as_ref() }.ok_or(Stale::Gone).and_then(|lease| {
+            lease.touch();
+            verdict::life(lease, key).map(|()| lease)
+        });
+        if let Some(stale) = self.shared.overriding(epoch) {
+            return Err(stale);
+        }
+        let lease = alive?;
+        let (mut table, mut committed) = (u64::MAX, u64::MAX);
+        for (at, shape) in self.geometry().shapes().iter().enumerate() {
+            if groups.contains(GroupId(at as u32)) {
+                let cells = lease.cells(at);
+                // SAFETY: under the guard.
+                table = table.min(shape.tokens(unsafe { visible_len(cells, epoch.0) }));
+                committed = committed.min(lease.committed(cells));
+            }
+        }
+        if table == u64::MAX {
+            (table, committed) = (0, 0);
+        }
+        Ok((table, if self.geometry().tracks_commits() { committed } else { table }))
+    }
+
+    /// The whole published table, consistent at one epoch. Built by the first who asks after a
+    /// publish, at a cost that grows with all tables, and shared by all who ask until the next.
+    pub fn snapshot(&self) -> StdArc<Snapshot> {
+        self.shared.snapshots.get(&self.shared)
+    }
+
+    /// What the index holds and what has happened to it.
+    pub fn stats(&self) -> Stats {
+        let gauged = self.shared.gauges.get();
+        let totals = self.shared.reclaim.tallies().totals();
+        Stats {
+            epoch: self.epoch(),
+            free: gauged.free,
+            owned: gauged.owned,
+            held: gauged.held,
+            live: gauged.live,
+            draining: gauged.draining,
+            retained: gauged.retained,
+            pins: totals.pins,
+            refused: totals.refused,
+            over_budget: totals.over_budget,
+            snapshots: totals.snapshots,
+        }
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("id", &self.id()).field("epoch", &self.epoch()).finish()
+    }
+}
