@@ -25,6 +25,9 @@ pub struct Geometry {
     /// that rounding a token range outward to grains never takes in a block it does not touch.
     grain: Divisor,
     alignment: u64,
+    all_groups: Groups,
+    /// Group 0, which most indices have alone.
+    first: GroupShape,
     groups: Box<[GroupShape]>,
 }
 
@@ -32,7 +35,7 @@ pub struct Geometry {
 pub(crate) struct GroupShape {
     block: Divisor,
     grains_per_block: u32,
-    /// The longest table, in positions: its last grain must fit a hull.
+    /// The longest table, in positions: its last grain must fit a hull, its last token 32 bits.
     max_len: u32,
 }
 
@@ -91,7 +94,7 @@ impl Geometry {
                 GroupShape {
                     block: Divisor::new(size),
                     grains_per_block,
-                    max_len: Hull::MAX_GRAIN / grains_per_block,
+                    max_len: (Hull::MAX_GRAIN / grains_per_block).min(u32::MAX / size),
                 }
             })
             .collect();
@@ -104,6 +107,8 @@ impl Geometry {
             tracks_commits,
             grain: Divisor::new(grain),
             alignment,
+            all_groups: (0..groups.len() as u32).map(GroupId).collect(),
+            first: groups.first()?.clone(),
             groups,
         })
     }
@@ -119,6 +124,7 @@ impl Geometry {
     }
 
     /// Whether saves are refused over tokens that were never committed.
+    #[inline]
     pub fn tracks_commits(&self) -> bool {
         self.tracks_commits
     }
@@ -129,8 +135,9 @@ impl Geometry {
     }
 
     /// The set of all groups, named one by one.
+    #[inline]
     pub fn all_groups(&self) -> Groups {
-        (0..self.groups()).map(GroupId).collect()
+        self.all_groups
     }
 
     /// Tokens in a block of the group; `None` where there is no such group.
@@ -159,6 +166,12 @@ impl Geometry {
         self.groups.get(group.index())
     }
 
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &GroupShape {
+        &self.first
+    }
+
+    #[inline]
     pub(crate) fn shapes(&self) -> &[GroupShape] {
         &self.groups
     }
@@ -229,11 +242,12 @@ mod tests {
 
     #[test]
     fn no_table_outgrows_a_hull() {
-        for sizes in [&[16][..], &[16, 24], &[1, 7], &[1, Hull::MAX_GRAIN]] {
+        for sizes in [&[16][..], &[16, 24], &[1, 7], &[1, Hull::MAX_GRAIN], &[4096], &[u32::MAX]] {
             let g = geometry(sizes);
             for shape in g.shapes() {
                 let last = shape.grains(shape.max_len() - 1);
                 assert!(last.hi <= Hull::MAX_GRAIN);
+                assert!(shape.tokens(shape.max_len()) <= u64::from(u32::MAX));
                 assert_eq!(
                     g.hull(shape.tokens(shape.max_len() - 1), shape.tokens(shape.max_len())),
                     Some(last)

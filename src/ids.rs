@@ -82,6 +82,7 @@ impl Groups {
 
     /// Exactly one group. Group numbers that no index can have (63 and more) are kept as one such
     /// number, so that planning over them is refused rather than lost.
+    #[inline]
     pub const fn only(group: GroupId) -> Groups {
         Groups(1 << if group.0 < 63 { group.0 } else { 63 })
     }
@@ -93,11 +94,13 @@ impl Groups {
     }
 
     /// Whether the group is in the set.
+    #[inline]
     pub const fn contains(self, group: GroupId) -> bool {
         self.0 & Groups::only(group).0 != 0
     }
 
     /// Whether the set names no group.
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -116,11 +119,13 @@ impl Groups {
     }
 
     /// The set as one bit per group, for storing a [`SaveRequest`](crate::SaveRequest).
+    #[inline]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
     /// The set that [`bits`](Groups::bits) described.
+    #[inline]
     pub const fn from_bits(bits: u64) -> Groups {
         Groups(bits)
     }

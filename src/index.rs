@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::ptr::{self, NonNull};
 use std::sync::Arc as StdArc;
 
 use thiserror::Error;
@@ -18,7 +19,9 @@ use crate::shared::Shared;
 use crate::snapshot::{Snapshot, TableView, at_epoch};
 use crate::stats::Stats;
 use crate::sync::{Arc, Ordering, fence};
-use crate::verdict::{self, Question, visible_len};
+use crate::tally::Tally;
+use crate::verdict::{self, visible_len};
+use crate::word::Hull;
 
 /// A handle on the index for any thread: plans reads, pins what they need, and looks at the
 /// published tables. Cloning it is one reference count; nothing it does ever blocks the scheduler
@@ -84,6 +87,7 @@ impl Index {
     /// [`PlanError::BadRange`], [`PlanError::NoGroup`] and [`PlanError::UnknownGroup`] for what was
     /// asked; [`PlanError::Stale`] where a pin would be refused: positions that are not published
     /// yet count as past the table.
+    #[inline]
     pub fn plan(
         &self,
         key: RequestKey,
@@ -98,6 +102,7 @@ impl Index {
     ///
     /// # Errors
     /// As for [`plan`](Index::plan).
+    #[inline]
     pub fn plan_load(
         &self,
         key: RequestKey,
@@ -107,6 +112,7 @@ impl Index {
         self.plan_kind(key, tokens, groups, Kind::Load)
     }
 
+    #[inline]
     fn plan_kind(
         &self,
         key: RequestKey,
@@ -119,11 +125,17 @@ impl Index {
             return Err(PlanError::BadRange { start, end });
         }
         let groups = self.known_groups(groups)?;
-        let request =
-            SaveRequest { index: self.id(), key, epoch: Epoch(0), start, end, groups, kind };
-        Ok(self.at_published_epoch(&request)?)
+        let _entered = self.shared.reclaim.enter();
+        let epoch = self.shared.epoch();
+        let request = SaveRequest { index: self.id(), key, epoch, start, end, groups, kind };
+        // SAFETY: under the guard.
+        match unsafe { self.verdict(&request, true) } {
+            Ok(()) => Ok(request),
+            Err(stale) => Err(PlanError::Stale(stale)),
+        }
     }
 
+    #[inline]
     fn known_groups(&self, groups: Groups) -> Result<Groups, PlanError> {
         let all = self.geometry().all_groups();
         if groups == Groups::ALL {
@@ -143,20 +155,18 @@ impl Index {
     /// [`Stale::EpochUnknown`] and [`Stale::Reset`] by the epoch the request carries; the other
     /// reasons as for [`plan`](Index::plan).
     pub fn replan(&self, request: &SaveRequest) -> Result<SaveRequest, Stale> {
+        let _entered = self.shared.reclaim.enter();
         let published = self.shared.epoch();
-        self.known(request, published)?;
+        if !self.known(request, published) {
+            return Err(Stale::EpochUnknown);
+        }
         if let Some(stale) = self.shared.overriding(request.epoch) {
             return Err(stale);
         }
-        self.at_published_epoch(request)
-    }
-
-    fn at_published_epoch(&self, request: &SaveRequest) -> Result<SaveRequest, Stale> {
-        let _entered = self.shared.reclaim.enter();
-        let request = SaveRequest { epoch: self.shared.epoch(), ..*request };
+        let today = SaveRequest { epoch: published, ..*request };
         // SAFETY: under the guard.
-        unsafe { self.verdict(&request, true) }?;
-        Ok(request)
+        unsafe { self.verdict(&today, true) }?;
+        Ok(today)
     }
 
     /// Pins the blocks of a planned read, if and only if ownership is unchanged since the plan: the
@@ -174,12 +184,7 @@ impl Index {
     pub fn pin(&self, request: &SaveRequest) -> Result<Pin, Refused> {
         let entered = self.shared.reclaim.enter();
         // SAFETY: under the guard.
-        let answer = unsafe { self.pin_entered(request) };
-        match &answer {
-            Ok(_) => entered.tally.pinned(),
-            Err(refused) => entered.tally.refused(refused),
-        }
-        answer
+        unsafe { self.pin_judged(self.clear_lease(request), request, entered.tally) }
     }
 
     /// Pins every request of a list under one guard, which makes each cheaper. Appends one answer
@@ -189,12 +194,7 @@ impl Index {
         let entered = self.shared.reclaim.enter();
         for request in requests {
             // SAFETY: under the guard.
-            let answer = unsafe { self.pin_entered(request) };
-            match &answer {
-                Ok(_) => entered.tally.pinned(),
-                Err(refused) => entered.tally.refused(refused),
-            }
-            out.push(answer);
+            out.push(unsafe { self.pin_judged(self.clear_lease(request), request, entered.tally) });
         }
     }
 
@@ -212,43 +212,88 @@ impl Index {
         Ok(self.pin(&request)?)
     }
 
+    /// The newest lease of the life and the range to pin, where the request is
+    /// [clear](verdict::clear) on it.
+    ///
     /// # Safety
     /// The caller is under a guard.
     #[inline(always)]
-    unsafe fn pin_entered(&self, request: &SaveRequest) -> Result<Pin, Refused> {
+    unsafe fn clear_lease(&self, request: &SaveRequest) -> Option<(NonNull<Lease>, Hull)> {
+        // The epoch before the slot, or a request for the coming epoch could be judged on a lease
+        // from before it.
         let published = self.shared.epoch();
-        self.known(request, published)?;
-        let ask = self.question(request);
-        let mut lease = self.shared.lease(request.key.slot);
-        loop {
-            // SAFETY: loaded from its slot under the guard.
-            let Some(open) = (unsafe { lease.as_ref() }) else {
-                return Err(self.settle(request, Stale::Gone).into());
-            };
-            open.touch();
-            // SAFETY: under the guard.
-            if let Err(stale) = unsafe { self.judge(open, &ask, request.key, false) } {
-                return Err(self.settle(request, stale).into());
+        let lease = NonNull::new(self.shared.lease(request.key.slot))?;
+        // SAFETY: loaded from its slot under the guard.
+        let open = unsafe { lease.as_ref() };
+        open.touch();
+        let well = self.known(request, published)
+            && verdict::lives(open, request.key)
+            && verdict::clear(open, &self.shared.geometry, request);
+        if well { Some((lease, self.hull(request)?)) } else { None }
+    }
+
+    /// # Safety
+    /// The caller is under a guard since before it judged the lease.
+    #[inline(always)]
+    unsafe fn pin_judged(
+        &self,
+        judged: Option<(NonNull<Lease>, Hull)>,
+        request: &SaveRequest,
+        tally: &Tally,
+    ) -> Result<Pin, Refused> {
+        let lease = match judged {
+            // SAFETY: judged under the guard, so alive.
+            Some((lease, range)) if pin::take(unsafe { lease.as_ref() }, range) == Take::Taken => {
+                lease
             }
-            let Some(range) = self.shared.geometry.hull(request.start, request.end) else {
-                // Unreachable: no table is longer than a hull.
-                return Err(Budget::Pins.into());
-            };
-            match pin::take(open, range) {
-                Take::Taken => {
-                    let SaveRequest { start, end, groups, kind, .. } = *request;
-                    // SAFETY: just taken.
-                    return Ok(unsafe { Pin::new(lease, start, end, groups, kind) });
-                }
+            // SAFETY: the caller's.
+            _ => unsafe { self.pin_at_length(request, tally) }?,
+        };
+        tally.pinned();
+        // SAFETY: one pin was just taken on it, over a range that was judged to lie in its table.
+        Ok(unsafe { Pin::new(lease, request) })
+    }
+
+    #[inline(always)]
+    fn hull(&self, request: &SaveRequest) -> Option<Hull> {
+        self.shared.geometry.hull(request.start, request.end)
+    }
+
+    /// Takes a pin, or tells why not, where a glance was not enough.
+    ///
+    /// # Safety
+    /// The caller is under a guard.
+    #[cold]
+    unsafe fn pin_at_length(
+        &self,
+        request: &SaveRequest,
+        tally: &Tally,
+    ) -> Result<NonNull<Lease>, Refused> {
+        // SAFETY: the caller's.
+        let pinned = unsafe { self.pin_newest(request) };
+        if let Err(refused) = &pinned {
+            tally.refused(refused);
+        }
+        pinned
+    }
+
+    /// # Safety
+    /// The caller is under a guard.
+    unsafe fn pin_newest(&self, request: &SaveRequest) -> Result<NonNull<Lease>, Refused> {
+        let mut closed = ptr::null_mut();
+        loop {
+            // SAFETY: the caller's.
+            let lease = unsafe { self.judged_lease(request, false) }?;
+            if lease.as_ptr() == closed {
+                // Closed where it stands: only a drain, or the scheduler's end, does that.
+                return Err(self.settle(request, Stale::Draining).into());
+            }
+            let Some(range) = self.hull(request) else { return Err(Budget::Pins.into()) };
+            // SAFETY: loaded from its slot under the guard.
+            match pin::take(unsafe { lease.as_ref() }, range) {
+                Take::Taken => return Ok(lease),
                 Take::Full => return Err(Budget::Pins.into()),
-                Take::Closed => {
-                    let newer = self.shared.lease(request.key.slot);
-                    if newer == lease {
-                        // Closed where it stands: only a drain, or the scheduler's end, does that.
-                        return Err(self.settle(request, Stale::Draining).into());
-                    }
-                    lease = newer;
-                }
+                Take::Closed => closed = lease.as_ptr(),
             }
         }
     }
@@ -278,58 +323,59 @@ impl Index {
     /// The caller is under a guard.
     #[inline(always)]
     unsafe fn verdict(&self, request: &SaveRequest, planning: bool) -> Result<(), Stale> {
-        let published = self.shared.epoch();
-        self.known(request, published)?;
-        let lease = self.shared.lease(request.key.slot);
-        // SAFETY: loaded from its slot under the guard.
-        let verdict = match unsafe { lease.as_ref() } {
-            Some(lease) => {
-                lease.touch();
-                // SAFETY: under the guard.
-                unsafe { self.judge(lease, &self.question(request), request.key, planning) }
-            }
-            None => Err(Stale::Gone),
-        };
-        match verdict {
-            // Nothing of a table from before a reset is left to say yes to; a drain leaves it.
-            Ok(()) if self.shared.is_draining() => Err(Stale::Draining),
-            Ok(()) => Ok(()),
-            Err(stale) => Err(self.settle(request, stale)),
+        // SAFETY: the caller's.
+        if unsafe { self.clear_lease(request) }.is_some() && !self.shared.is_draining() {
+            return Ok(());
         }
+        // SAFETY: the caller's.
+        unsafe { self.verdict_at_length(request, planning) }
+    }
+
+    /// # Safety
+    /// The caller is under a guard.
+    #[cold]
+    unsafe fn verdict_at_length(&self, request: &SaveRequest, planning: bool) -> Result<(), Stale> {
+        // SAFETY: the caller's.
+        unsafe { self.judged_lease(request, planning) }?;
+        // Nothing of a table from before a reset is left to say yes to; a drain leaves it.
+        if self.shared.is_draining() { Err(Stale::Draining) } else { Ok(()) }
+    }
+
+    /// The newest lease of the life, where it allows what is requested.
+    ///
+    /// # Safety
+    /// The caller is under a guard.
+    unsafe fn judged_lease(
+        &self,
+        request: &SaveRequest,
+        planning: bool,
+    ) -> Result<NonNull<Lease>, Stale> {
+        let published = self.shared.epoch();
+        if !self.known(request, published) {
+            return Err(Stale::EpochUnknown);
+        }
+        let lease = NonNull::new(self.shared.lease(request.key.slot));
+        let verdict = match lease {
+            None => Err(Stale::Gone),
+            // SAFETY: loaded from its slot under the guard.
+            Some(lease) => match unsafe { lease.as_ref() } {
+                open if !verdict::lives(open, request.key) => {
+                    Err(verdict::ended(open, request.key))
+                }
+                // SAFETY: under the guard.
+                open => unsafe { verdict::examine(open, &self.shared.geometry, request, planning) }
+                    .map(|()| lease),
+            },
+        };
+        verdict.map_err(|stale| self.settle(request, stale))
     }
 
     /// Whether the request can be one of this index at all.
     #[inline(always)]
-    fn known(&self, request: &SaveRequest, published: Epoch) -> Result<(), Stale> {
-        if request.index == self.shared.id && Shared::believes(request.epoch, published) {
-            Ok(())
-        } else {
-            Err(Stale::EpochUnknown)
-        }
-    }
-
-    #[inline(always)]
-    fn question(&self, request: &SaveRequest) -> Question<'_> {
-        let SaveRequest { epoch, start, end, groups, kind, .. } = *request;
-        Question { geometry: &self.shared.geometry, groups, start, end, epoch, kind }
-    }
-
-    /// # Safety
-    /// The caller is under a guard since before it loaded the lease.
-    #[inline(always)]
-    unsafe fn judge(
-        &self,
-        lease: &Lease,
-        ask: &Question<'_>,
-        key: RequestKey,
-        planning: bool,
-    ) -> Result<(), Stale> {
-        verdict::life(lease, key)?;
-        if verdict::clear(lease, ask) {
-            return Ok(());
-        }
-        // SAFETY: the caller's.
-        unsafe { verdict::examine(lease, ask, planning) }
+    fn known(&self, request: &SaveRequest, published: Epoch) -> bool {
+        request.index == self.shared.id
+            && Shared::believes(request.epoch, published)
+            && request.groups.bits() & !self.shared.geometry.all_groups().bits() == 0
     }
 
     /// The reason to tell, where the lease gave this one.
@@ -351,13 +397,13 @@ impl Index {
         let (visible, newest) = unsafe { (at_epoch(newest, epoch).as_ref(), newest.as_ref()) };
         match visible {
             Some(lease) if lease.key.incarnation >= key.incarnation => {
-                verdict::life(lease, key)?;
+                alive(lease, key)?;
                 // SAFETY: under the guard.
                 Ok(unsafe { TableView::of(lease, epoch, self.geometry()) })
             }
             _ => {
                 let newest = newest.ok_or(Stale::Gone)?;
-                verdict::life(newest, key)?;
+                alive(newest, key)?;
                 Ok(TableView::empty(key, newest.label.clone(), epoch, self.geometry()))
             }
         }
@@ -376,7 +422,7 @@ impl Index {
         // SAFETY: loaded from its slot under the guard.
         let alive = unsafe { lease.as_ref() }.ok_or(Stale::Gone).and_then(|lease| {
             lease.touch();
-            verdict::life(lease, key).map(|()| lease)
+            alive(lease, key).map(|()| lease)
         });
         if let Some(stale) = self.shared.overriding(epoch) {
             return Err(stale);
@@ -421,6 +467,11 @@ impl Index {
             snapshots: totals.snapshots,
         }
     }
+}
+
+/// Whether the lease is of the life asked about, and alive; else how that life ended.
+fn alive(lease: &Lease, key: RequestKey) -> Result<(), Stale> {
+    if verdict::lives(lease, key) { Ok(()) } else { Err(verdict::ended(lease, key)) }
 }
 
 impl fmt::Debug for Index {

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
 use crate::ids::{BlockId, RequestKey};
@@ -227,7 +228,7 @@ pub(crate) struct NewLease<'a> {
 }
 
 impl Lease {
-    pub(crate) fn new(new: NewLease<'_>) -> *mut Lease {
+    pub(crate) fn new(new: NewLease<'_>) -> NonNull<Lease> {
         let empty = TableState {
             extent: Extent::default(),
             patch: Patch::default(),
@@ -235,7 +236,7 @@ impl Lease {
             root: Root::EMPTY,
         };
         let first = new.tables.next().unwrap_or_else(|| Cells::new(empty, 0));
-        Box::into_raw(Box::new(Lease {
+        NonNull::from(Box::leak(Box::new(Lease {
             word: AtomicU64::new(new.word.0),
             next_drained: UnsafeCell::new(std::ptr::null_mut()),
             shared: new.shared,
@@ -252,7 +253,7 @@ impl Lease {
             held: new.held,
             #[cfg(loom)]
             alive: UnsafeCell::new(()),
-        }))
+        })))
     }
 
     /// One group's table. An ended lease has none: the group is then empty.

@@ -33,8 +33,8 @@ pub use geometry::Geometry;
 pub use ids::{BlockId, Epoch, GroupId, Groups, IndexId, RequestKey, StepId};
 pub use index::{Index, PinLoadError};
 pub use jobs::{
-    Completion, DrainReport, Forced, JobBudget, JobId, JobStats, NarrowError, NotPending, OpenJob, Outcome,
-    Rank, SaveJobs,
+    Completion, DrainReport, Forced, JobBudget, JobId, JobStats, NarrowError, NotPending, OpenJob,
+    Outcome, Rank, SaveJobs,
 };
 pub use pin::Pin;
 pub use reconcile::{

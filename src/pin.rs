@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc as StdArc;
 
 use crate::drain::{DrainStack, Push};
@@ -16,7 +16,7 @@ use crate::error::BadRange;
 use crate::geometry::GroupShape;
 use crate::ids::{BlockId, GroupId, Groups, RequestKey};
 use crate::lease::{Ended, Held, History, Lease, NO_RECORD, NewLease};
-use crate::request::Kind;
+use crate::request::{Kind, SaveRequest};
 use crate::shared::Shared;
 use crate::sync::{Arc, Ordering};
 use crate::word::{Hull, Word};
@@ -46,12 +46,17 @@ use crate::word::{Hull, Word};
 /// ```
 #[must_use = "dropping a pin gives its blocks back at once"]
 pub struct Pin {
-    lease: *mut Lease,
-    start: u64,
-    end: u64,
-    groups: Groups,
+    lease: NonNull<Lease>,
+    /// In tokens: no table covers more than fit.
+    start: u32,
+    end: u32,
+    /// One bit a group.
+    groups: u32,
     kind: Kind,
 }
+
+// Small enough to be moved in registers.
+const _: () = assert!(size_of::<Pin>() <= 24);
 
 // SAFETY: the lease is kept alive by the pin, and shared by all who pin it: what a pin does with it
 // is atomic, or reads what was written before the pin was taken.
@@ -60,6 +65,7 @@ unsafe impl Send for Pin {}
 unsafe impl Sync for Pin {}
 
 /// What became of taking a pin on a lease.
+#[derive(PartialEq, Eq)]
 pub(crate) enum Take {
     Taken,
     /// The lease is closed: the slot holds its successor, or the index is draining.
@@ -134,22 +140,24 @@ unsafe fn hand_back(lease: *mut Lease, shared: *const Shared) {
 
 impl Pin {
     /// # Safety
-    /// The caller has taken one pin on the lease over (at least) this range and hands it over.
+    /// The caller has taken one pin on the lease over (at least) this range, which lies within its
+    /// table, and hands it over.
     #[inline(always)]
-    pub(crate) unsafe fn new(
-        lease: *mut Lease,
-        start: u64,
-        end: u64,
-        groups: Groups,
-        kind: Kind,
-    ) -> Pin {
-        Pin { lease, start, end, groups, kind }
+    pub(crate) unsafe fn new(lease: NonNull<Lease>, request: &SaveRequest) -> Pin {
+        let SaveRequest { start, end, groups, kind, .. } = *request;
+        Pin { lease, start: start as u32, end: end as u32, groups: groups.bits() as u32, kind }
+    }
+
+    /// # Safety
+    /// The caller has made the lease, an exact hold, with one pin, and hands that over.
+    pub(crate) unsafe fn exact(lease: NonNull<Lease>) -> Pin {
+        Pin { lease, start: 0, end: 0, groups: 0, kind: Kind::Hold }
     }
 
     fn lease(&self) -> &Lease {
         // SAFETY: the pin keeps the lease alive, and everything that is written while it may be
         // read is atomic or in a cell.
-        unsafe { &*self.lease }
+        unsafe { self.lease.as_ref() }
     }
 
     /// The life it reads. `None` for an [exact hold](crate::Scheduler::hold).
@@ -169,12 +177,12 @@ impl Pin {
 
     /// The token range it covers; empty for an [exact hold](crate::Scheduler::hold).
     pub fn tokens(&self) -> Range<u64> {
-        self.start..self.end
+        self.start.into()..self.end.into()
     }
 
     /// The groups it covers.
     pub fn groups(&self) -> Groups {
-        self.groups
+        Groups::from_bits(self.groups.into())
     }
 
     /// The blocks it holds, each once, by group and then by position (as they were listed, for an
@@ -184,7 +192,7 @@ impl Pin {
     pub fn blocks(&self) -> Vec<BlockId> {
         let mut blocks = match &self.lease().held {
             Some(held) if self.kind == Kind::Hold => held.blocks.to_vec(),
-            _ => self.groups.iter().flat_map(|group| self.blocks_of(group)).collect(),
+            _ => self.groups().iter().flat_map(|group| self.blocks_of(group)).collect(),
         };
         keep_first_of_each(&mut blocks);
         blocks
@@ -194,7 +202,7 @@ impl Pin {
     /// repeat. Empty for a group it does not cover and for an exact hold.
     pub fn blocks_of(&self, group: GroupId) -> Vec<BlockId> {
         let lease = self.lease();
-        if !self.groups.contains(group) {
+        if !self.groups().contains(group) {
             return Vec::new();
         }
         if let Some(narrowed) = lease.held.as_ref().and_then(|held| held.narrowed.as_deref()) {
@@ -203,7 +211,7 @@ impl Pin {
         // SAFETY: the lease, and so the shared state, is alive.
         let shared = unsafe { &*lease.shared };
         let Some(shape) = shared.geometry.shape(group) else { return Vec::new() };
-        let (lo, hi) = shape.cover(self.start, self.end);
+        let (lo, hi) = shape.cover(self.start.into(), self.end.into());
         let mut blocks = Vec::with_capacity((hi - lo) as usize);
         // The storage of an open lease may be replaced by larger storage while it is read.
         let _entered = shared.reclaim.enter();
@@ -226,10 +234,11 @@ impl Pin {
     /// then as it was.
     pub fn narrow(&mut self, tokens: Range<u64>) -> Result<(), BadRange> {
         let Range { start, end } = tokens;
-        if start >= end || start < self.start || end > self.end {
+        let whole = self.tokens();
+        if start >= end || start < whole.start || end > whole.end {
             return Err(BadRange { start, end });
         }
-        if start == self.start && end == self.end {
+        if whole == (start..end) {
             return Ok(());
         }
         let lease = self.lease();
@@ -239,7 +248,7 @@ impl Pin {
             let mut blocks = self.blocks_of(GroupId(group as u32));
             if !blocks.is_empty() {
                 let ((first, _), (lo, hi)) =
-                    (shape.cover(self.start, self.end), shape.cover(start, end));
+                    (shape.cover(whole.start, whole.end), shape.cover(start, end));
                 blocks.truncate((hi - first) as usize);
                 blocks.drain(..(lo - first) as usize);
             }
@@ -248,7 +257,6 @@ impl Pin {
         let narrowed: Box<[_]> = shapes.iter().enumerate().map(part).collect();
         let mut blocks: Vec<BlockId> = narrowed.iter().flatten().copied().collect();
         keep_first_of_each(&mut blocks);
-        let old = self.lease;
         let new = Lease::new(NewLease {
             shared: lease.shared,
             // One pin is this one; the other is the scheduler's, until it has taken the hold in.
@@ -261,20 +269,24 @@ impl Pin {
             history: History::default(),
             ended: Ended::No,
             tables: &mut std::iter::empty(),
-            held: Some(Held { blocks: blocks.into(), narrowed: Some(narrowed), instead_of: old }),
+            held: Some(Held {
+                blocks: blocks.into(),
+                narrowed: Some(narrowed),
+                instead_of: self.lease.as_ptr(),
+            }),
         });
         // SAFETY: the shared state is alive, as the old lease is pinned. The new lease is this
         // pin's alone until it is pushed.
         unsafe {
             let stack: *const DrainStack = &raw const (*lease.shared).drain;
-            match DrainStack::push(stack, new) {
+            match DrainStack::push(stack, new.as_ptr()) {
                 // The old pin is the scheduler's to end now.
                 Push::Taken => {
                     self.lease = new;
-                    (self.start, self.end) = (start, end);
+                    (self.start, self.end) = (start as u32, end as u32);
                 }
                 // There is no scheduler to give anything back to: all stays as it is.
-                Push::Closed => drop(Box::from_raw(new)),
+                Push::Closed => drop(Box::from_raw(new.as_ptr())),
             }
         }
         Ok(())
@@ -285,7 +297,7 @@ impl Drop for Pin {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the pin's one claim, given back once.
-        unsafe { give_back(self.lease) };
+        unsafe { give_back(self.lease.as_ptr()) };
     }
 }
 

@@ -128,6 +128,7 @@ impl Shared {
         self.slots_used.store(used, Ordering::Relaxed);
     }
 
+    #[inline(always)]
     pub(crate) fn is_draining(&self) -> bool {
         // Relaxed: the order is carried by the leases, which are closed after the flag is set.
         self.draining.load(Ordering::Relaxed)

@@ -7,46 +7,19 @@
 
 use crate::error::Stale;
 use crate::geometry::{Geometry, GroupShape};
-use crate::ids::{Epoch, GroupId, Groups, RequestKey};
+use crate::ids::{GroupId, Groups, RequestKey};
 use crate::lease::{Cells, Ended, Lease};
-use crate::request::Kind;
+use crate::request::{Kind, SaveRequest};
 
-/// What is asked of a lease.
-#[derive(Clone, Copy)]
-pub(crate) struct Question<'a> {
-    pub(crate) geometry: &'a Geometry,
-    pub(crate) groups: Groups,
-    /// Not empty.
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) epoch: Epoch,
-    pub(crate) kind: Kind,
-}
-
-impl Question<'_> {
-    fn needs_commits(&self) -> bool {
-        self.geometry.tracks_commits() && self.kind == Kind::Save
-    }
-
-    fn each_group<'l>(
-        &self,
-        lease: &'l Lease,
-    ) -> impl Iterator<Item = (GroupId, &GroupShape, &'l Cells)> {
-        let shapes = self.geometry.shapes().iter().enumerate();
-        shapes
-            .map(|(at, shape)| (GroupId(at as u32), shape, lease.cells(at)))
-            .filter(|(group, ..)| self.groups.contains(*group))
-    }
-}
-
-/// Whether the lease is of the life that is asked about, and alive; else how that life ended.
+/// Whether the lease is of the life that is asked about, and alive.
 #[inline(always)]
-pub(crate) fn life(lease: &Lease, key: RequestKey) -> Result<(), Stale> {
-    if lease.key == key && lease.ended == Ended::No { Ok(()) } else { Err(ended(lease, key)) }
+pub(crate) fn lives(lease: &Lease, key: RequestKey) -> bool {
+    lease.key == key && lease.ended == Ended::No
 }
 
+/// How a life ended that the lease is not of, or not alive.
 #[cold]
-fn ended(lease: &Lease, key: RequestKey) -> Stale {
+pub(crate) fn ended(lease: &Lease, key: RequestKey) -> Stale {
     let ended = if lease.key == key {
         lease.ended
     } else if key.incarnation < lease.key.incarnation {
@@ -58,27 +31,45 @@ fn ended(lease: &Lease, key: RequestKey) -> Stale {
     if ended == Ended::Preempted { Stale::NewLife } else { Stale::Gone }
 }
 
+fn needs_commits(geometry: &Geometry, request: &SaveRequest) -> bool {
+    geometry.tracks_commits() && request.kind == Kind::Save
+}
+
 /// Whether everything is well at a glance: the range lies between the front and the end, meets no
 /// hole and no replaced position, nothing in the whole table is younger than the epoch, and all
-/// tokens are committed.
+/// tokens are committed. The groups are known to exist.
 #[inline(always)]
-pub(crate) fn clear(lease: &Lease, ask: &Question<'_>) -> bool {
-    let mut left = ask.groups.bits();
-    let needs_commits = ask.needs_commits();
-    while left != 0 {
-        let group = left.trailing_zeros() as usize;
-        left &= left - 1;
-        let Some(shape) = ask.geometry.shapes().get(group) else { return false };
+pub(crate) fn clear(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
+    let needs_commits = needs_commits(geometry, request);
+    let well = |group: usize, shape: &GroupShape| {
         let cells = lease.cells(group);
-        let (lo, hi) = shape.cover(ask.start, ask.end);
+        let (lo, hi) = shape.cover(request.start, request.end);
         let extent = cells.extent();
-        let fits = u64::from(extent.front) <= lo && hi <= u64::from(extent.len);
-        let plain = !cells.patch().meets(lo, hi) && cells.youngest() <= ask.epoch.0;
-        if !fits || !plain || (needs_commits && lease.committed(cells) < ask.end) {
-            return false;
-        }
+        u64::from(extent.front) <= lo
+            && hi <= u64::from(extent.len)
+            && !cells.patch().meets(lo, hi)
+            && cells.youngest() <= request.epoch.0
+            && (!needs_commits || lease.committed(cells) >= request.end)
+    };
+    if request.groups == Groups::only(GroupId(0)) {
+        return well(0, geometry.first());
     }
-    true
+    let mut groups = request.groups.iter();
+    !request.groups.is_empty()
+        && groups.all(|group| geometry.shape(group).is_some_and(|shape| well(group.index(), shape)))
+}
+
+/// The groups of a request, with what a lease shows of them.
+fn each_group<'a>(
+    lease: &'a Lease,
+    geometry: &'a Geometry,
+    request: &SaveRequest,
+) -> impl Iterator<Item = (GroupId, &'a GroupShape, &'a Cells)> {
+    let groups = request.groups;
+    let shapes = geometry.shapes().iter().enumerate();
+    shapes
+        .map(|(at, shape)| (GroupId(at as u32), shape, lease.cells(at)))
+        .filter(move |(group, ..)| groups.contains(*group))
 }
 
 /// The verdict on a lease of a live life, with the first reason in order. Where `planning`,
@@ -88,34 +79,36 @@ pub(crate) fn clear(lease: &Lease, ask: &Question<'_>) -> bool {
 /// The lease's storage is alive: the caller holds a guard since before it loaded the lease.
 pub(crate) unsafe fn examine(
     lease: &Lease,
-    ask: &Question<'_>,
+    geometry: &Geometry,
+    request: &SaveRequest,
     planning: bool,
 ) -> Result<(), Stale> {
-    let epoch = ask.epoch.0;
-    for (group, shape, cells) in ask.each_group(lease) {
-        let (_, hi) = shape.cover(ask.start, ask.end);
+    let epoch = request.epoch.0;
+    let groups = || each_group(lease, geometry, request);
+    for (group, shape, cells) in groups() {
+        let (_, hi) = shape.cover(request.start, request.end);
         // SAFETY: the caller's.
         let len = if planning { unsafe { visible_len(cells, epoch) } } else { cells.extent().len };
         if hi > u64::from(len) {
             return Err(Stale::Truncated { group, len });
         }
     }
-    for (group, shape, cells) in ask.each_group(lease) {
+    for (group, shape, cells) in groups() {
         // SAFETY: the caller's; the range lies below the length, as was just seen.
-        if let Some(position) = unsafe { first_hole(cells, cover(shape, ask)) } {
+        if let Some(position) = unsafe { first_hole(cells, cover(shape, request)) } {
             return Err(Stale::Hole { group, position });
         }
     }
-    for (group, shape, cells) in ask.each_group(lease) {
+    for (group, shape, cells) in groups() {
         // SAFETY: as above.
-        if let Some(position) = unsafe { first_younger(cells, cover(shape, ask), epoch) } {
+        if let Some(position) = unsafe { first_younger(cells, cover(shape, request), epoch) } {
             return Err(Stale::Reassigned { group, position });
         }
     }
-    if ask.needs_commits() {
-        for (_, _, cells) in ask.each_group(lease) {
+    if needs_commits(geometry, request) {
+        for (_, _, cells) in groups() {
             let committed = lease.committed(cells);
-            if committed < ask.end {
+            if committed < request.end {
                 return Err(Stale::NotCommitted { committed });
             }
         }
@@ -124,8 +117,8 @@ pub(crate) unsafe fn examine(
 }
 
 /// The positions that are asked about, known to lie below a length.
-fn cover(shape: &GroupShape, ask: &Question<'_>) -> (u32, u32) {
-    let (lo, hi) = shape.cover(ask.start, ask.end);
+fn cover(shape: &GroupShape, request: &SaveRequest) -> (u32, u32) {
+    let (lo, hi) = shape.cover(request.start, request.end);
     (lo as u32, hi as u32)
 }
 

@@ -129,12 +129,7 @@ impl SaveJobs {
 
     /// Opens a job over a pin that is already taken: an exact hold, or a pin made elsewhere. It
     /// counts in the budget and is never refused by it.
-    pub fn open(
-        &mut self,
-        pin: Pin,
-        ranks: impl IntoIterator<Item = Rank>,
-        now: Instant,
-    ) -> JobId {
+    pub fn open(&mut self, pin: Pin, ranks: impl IntoIterator<Item = Rank>, now: Instant) -> JobId {
         let id = self.next;
         self.next = id.next();
         self.stats.opened += 1;

@@ -24,12 +24,11 @@ pub(crate) use versions::Estate;
 
 use crate::error::{BadRange, Error, Holder};
 use crate::geometry::{Geometry, GroupShape};
-use crate::ids::{BlockId, Epoch, GroupId, Groups, RequestKey, StepId};
+use crate::ids::{BlockId, Epoch, GroupId, RequestKey, StepId};
 use crate::index::Index;
 use crate::lease::{Ended, History, Lease};
 use crate::pin::{Pin, keep_first_of_each};
 use crate::reclaim::Batch;
-use crate::request::Kind;
 use crate::shared::Shared;
 use crate::stats::Gauged;
 use crate::storage::{Entry, Pool, Root, Version, Workshop};
@@ -577,7 +576,7 @@ impl Scheduler {
         let lease = self.hold_exactly(blocks);
         self.note();
         // SAFETY: the lease was made with one pin, for this.
-        Ok(unsafe { Pin::new(lease, 0, 0, Groups::NONE, Kind::Hold) })
+        Ok(unsafe { Pin::exact(lease) })
     }
 
     /// Resets an index in which nothing is owned or held: ends the lives that are left (they are

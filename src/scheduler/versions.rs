@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
 use slab::Slab;
@@ -213,7 +214,7 @@ impl Scheduler {
     }
 
     /// Makes a lease over exact blocks, with one pin out. Each block is named once and may be held.
-    pub(super) fn hold_exactly(&mut self, blocks: Vec<BlockId>) -> *mut Lease {
+    pub(super) fn hold_exactly(&mut self, blocks: Vec<BlockId>) -> NonNull<Lease> {
         for &block in &blocks {
             self.blocks.hold(block);
         }
@@ -231,7 +232,7 @@ impl Scheduler {
             tables: &mut std::iter::empty(),
             held: Some(held),
         });
-        self.record_hold(lease);
+        self.record_hold(lease.as_ptr());
         lease
     }
 
@@ -297,7 +298,8 @@ impl Scheduler {
             ended,
             tables: &mut this.tables.iter().map(|table| Cells::new(table.state(), table.floor)),
             held: None,
-        });
+        })
+        .as_ptr();
         self.in_memory += 1;
         self.leases.insert(LeaseRecord {
             lease,

@@ -246,12 +246,8 @@ impl SaveTracker {
     /// The ranges of the offers in flight, ascending. A range that was offered
     /// [again](SaveTracker::again) is told once.
     pub fn in_flight(&self) -> Vec<Range<u64>> {
-        let mut ranges: Vec<Range<u64>> = self
-            .in_flight
-            .values()
-            .filter(|tokens| !tokens.is_empty())
-            .cloned()
-            .collect();
+        let mut ranges: Vec<Range<u64>> =
+            self.in_flight.values().filter(|tokens| !tokens.is_empty()).cloned().collect();
         ranges.sort_unstable_by_key(|tokens| (tokens.start, tokens.end));
         ranges.dedup();
         ranges

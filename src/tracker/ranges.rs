@@ -13,9 +13,12 @@ impl RangeSet {
         }
         let from = self.0.partition_point(|held| held.end < range.start);
         let to = self.0.partition_point(|held| held.start <= range.end);
-        let merged = self.0.get(from..to).into_iter().flatten().fold(range, |all, held| {
-            all.start.min(held.start)..all.end.max(held.end)
-        });
+        let merged = self
+            .0
+            .get(from..to)
+            .into_iter()
+            .flatten()
+            .fold(range, |all, held| all.start.min(held.start)..all.end.max(held.end));
         self.0.splice(from..to, [merged]);
     }
 
