@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code)]
 
-use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
 use crate::ids::{BlockId, RequestKey};
@@ -228,7 +227,7 @@ pub(crate) struct NewLease<'a> {
 }
 
 impl Lease {
-    pub(crate) fn new(new: NewLease<'_>) -> NonNull<Lease> {
+    pub(crate) fn new(new: NewLease<'_>) -> Lease {
         let empty = TableState {
             extent: Extent::default(),
             patch: Patch::default(),
@@ -236,7 +235,7 @@ impl Lease {
             root: Root::EMPTY,
         };
         let first = new.tables.next().unwrap_or_else(|| Cells::new(empty, 0));
-        NonNull::from(Box::leak(Box::new(Lease {
+        Lease {
             word: AtomicU64::new(new.word.0),
             next_drained: UnsafeCell::new(std::ptr::null_mut()),
             shared: new.shared,
@@ -253,7 +252,7 @@ impl Lease {
             held: new.held,
             #[cfg(loom)]
             alive: UnsafeCell::new(()),
-        })))
+        }
     }
 
     /// One group's table. An ended lease has none: the group is then empty.

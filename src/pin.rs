@@ -257,7 +257,7 @@ impl Pin {
         let narrowed: Box<[_]> = shapes.iter().enumerate().map(part).collect();
         let mut blocks: Vec<BlockId> = narrowed.iter().flatten().copied().collect();
         keep_first_of_each(&mut blocks);
-        let new = Lease::new(NewLease {
+        let new = Box::new(Lease::new(NewLease {
             shared: lease.shared,
             // One pin is this one; the other is the scheduler's, until it has taken the hold in.
             word: Word::born_closed(2),
@@ -274,7 +274,8 @@ impl Pin {
                 narrowed: Some(narrowed),
                 instead_of: self.lease.as_ptr(),
             }),
-        });
+        }));
+        let new = NonNull::from(Box::leak(new));
         // SAFETY: the shared state is alive, as the old lease is pinned. The new lease is this
         // pin's alone until it is pushed.
         unsafe {

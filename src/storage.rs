@@ -12,10 +12,12 @@
 
 #![allow(unsafe_code)]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use crate::ids::BlockId;
+use crate::lease::Lease;
 use crate::sync::UnsafeCell;
 
 /// Positions in a chunk, and children of a node, as a power of two. Small under test
@@ -270,16 +272,19 @@ impl Piece {
     }
 }
 
-/// Storage for making new pieces from: what came back from earlier versions, or the allocator.
+/// Memory for making new pieces and leases from: what came back from earlier versions, or the
+/// allocator.
 #[derive(Default)]
 pub(crate) struct Pool {
     #[allow(clippy::vec_box)] // they keep their place in memory
     chunks: Vec<Box<Chunk>>,
     #[allow(clippy::vec_box)]
     nodes: Vec<Box<Node>>,
+    #[allow(clippy::vec_box)]
+    leases: Vec<Box<MaybeUninit<Lease>>>,
 }
 
-/// Pieces of each kind that are kept for reuse; what comes back beyond that goes to the allocator.
+/// Pieces and leases that are kept for reuse, of each kind; what comes back beyond that goes to the allocator.
 const KEPT: usize = 4096;
 
 impl Pool {
@@ -305,6 +310,28 @@ impl Pool {
             }
         };
         Box::into_raw(node)
+    }
+
+    pub(crate) fn lease(&mut self, lease: Lease) -> NonNull<Lease> {
+        let memory = self.leases.pop().unwrap_or_else(Box::new_uninit);
+        NonNull::from(Box::leak(Box::write(memory, lease)))
+    }
+
+    /// Takes a lease back.
+    ///
+    /// # Safety
+    /// It was made as a box, and nobody can reach it any more.
+    pub(crate) unsafe fn take_back_lease(&mut self, lease: *mut Lease) {
+        // SAFETY: the caller's. It is dropped in place once, and its memory is a box of the same
+        // layout.
+        unsafe {
+            ptr::drop_in_place(lease);
+            if self.leases.len() < KEPT {
+                self.leases.push(Box::from_raw(lease.cast()));
+            } else {
+                drop(Box::<MaybeUninit<Lease>>::from_raw(lease.cast()));
+            }
+        }
     }
 
     /// Takes storage back.
@@ -563,10 +590,19 @@ impl Rebuild<'_, '_> {
     ) -> Option<*mut Node> {
         let mut children = [ptr::null_mut(); FAN];
         let mut changed = fresh;
+        // Children between the first and the last that is kept stay as they are, unless fresh.
+        let child_of = |position: u32| u64::from(position).saturating_sub(start) >> (BITS * height);
+        let kept = child_of(self.keep.start)..child_of(self.keep.end);
+        let fresh = child_of(self.fresh.start)..child_of(self.fresh.end) + 1;
         for (at, child) in children.iter_mut().enumerate() {
             // SAFETY: the tree's pieces are alive, and only the scheduler, which runs this, writes.
             let old = unsafe { (*old).child(at) };
-            *child = self.piece(old, height - 1, start + ((at as u64) << (BITS * height)));
+            let within = kept.start < at as u64 && (at as u64) < kept.end;
+            *child = if old.is_null() || (within && !fresh.contains(&(at as u64))) {
+                old
+            } else {
+                self.piece(old, height - 1, start + ((at as u64) << (BITS * height)))
+            };
             changed |= *child != old;
         }
         changed.then(|| {

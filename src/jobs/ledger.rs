@@ -1,6 +1,7 @@
 //! The ledger itself.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -343,6 +344,16 @@ impl SaveJobs {
             Refused::Budget(Budget::Blocks { .. }) => self.stats.refused_blocks += 1,
             Refused::Budget(_) => self.stats.refused_pins += 1,
         }
+    }
+}
+
+impl fmt::Debug for SaveJobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaveJobs")
+            .field("pending", &self.pending.len())
+            .field("budget", &self.budget)
+            .field("draining", &self.draining)
+            .finish_non_exhaustive()
     }
 }
 

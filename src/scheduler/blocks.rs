@@ -231,9 +231,26 @@ impl Blocks {
         record.listed += 1;
     }
 
-    /// An owner gives up one listing. Where the whole life ends (`ending`), its arrivals stay in
+    /// An owner gives up one listing. Where the whole life ends (`ending`), its arrivals may stay in
     /// the list until it is tidied.
+    #[inline]
     pub(super) fn give_up(&mut self, block: BlockId, by: RequestKey, ending: bool) {
+        let record = &mut self.records[block.index()];
+        if record.listed == 1
+            && record.held == 0
+            && record.marks & (SHARED | WAITING) == 0
+            && self.steps.is_empty()
+        {
+            record.listed = 0;
+            self.owned -= 1;
+            self.free += 1;
+            self.freed.push(block);
+        } else {
+            self.give_up_in_general(block, by, ending);
+        }
+    }
+
+    fn give_up_in_general(&mut self, block: BlockId, by: RequestKey, ending: bool) {
         let fence = self.steps.back().map_or(0, |step| step.id as u32 & FENCE);
         let record = &mut self.records[block.index()];
         record.listed -= 1;
@@ -241,9 +258,7 @@ impl Blocks {
             record.marks = record.marks & !FENCE | fence;
         }
         if record.listed > 0 {
-            if !ending {
-                self.arrivals.remove(&mut record.owner, by);
-            }
+            self.arrivals.remove(&mut record.owner, by, ending);
             return;
         }
         if record.marks & SHARED != 0 {
@@ -465,20 +480,30 @@ impl Arrivals {
         }
     }
 
-    /// Removes the latest arrival of a life that goes on living. There is one; another stays.
-    fn remove(&mut self, last: &mut u32, by: RequestKey) {
+    /// Removes the latest arrival of a life; others stay. Where the life ends, not if that takes
+    /// a search.
+    fn remove(&mut self, last: &mut u32, by: RequestKey, ending: bool) {
+        let latest = self.nodes[*last as usize];
+        if latest.by == by {
+            self.unused.push(*last);
+            *last = latest.before;
+            return;
+        }
+        if ending {
+            return;
+        }
         let later: Vec<u32> =
             self.walk(*last).take_while(|&at| self.nodes[at as usize].by != by).collect();
-        let found = later.last().map_or(*last, |&at| self.nodes[at as usize].before);
-        let before = self.nodes[found as usize].before;
-        match later.last() {
-            Some(&at) => self.nodes[at as usize].before = before,
-            None => *last = before,
+        if let Some(&after) = later.last()
+            && later.len() < latest.count as usize
+        {
+            let found = self.nodes[after as usize].before;
+            self.nodes[after as usize].before = self.nodes[found as usize].before;
+            for at in later {
+                self.nodes[at as usize].count -= 1;
+            }
+            self.unused.push(found);
         }
-        for at in later {
-            self.nodes[at as usize].count -= 1;
-        }
-        self.unused.push(found);
     }
 }
 

@@ -142,8 +142,12 @@ impl Scheduler {
         for mut batch in self.shared.reclaim.returned() {
             self.sent -= 1;
             self.in_memory -= batch.leases.len();
-            for piece in batch.pieces.drain(..) {
+            for lease in batch.leases.drain(..) {
                 // SAFETY: the batch came back because nobody can reach what it lists any more.
+                unsafe { self.pool.take_back_lease(lease) };
+            }
+            for piece in batch.pieces.drain(..) {
+                // SAFETY: as above.
                 unsafe { self.pool.take_back(piece) };
             }
         }
@@ -219,7 +223,7 @@ impl Scheduler {
             self.blocks.hold(block);
         }
         let held = Held { blocks: blocks.into(), narrowed: None, instead_of: std::ptr::null_mut() };
-        let lease = Lease::new(NewLease {
+        let lease = self.pool.lease(Lease::new(NewLease {
             shared: Arc::as_ptr(&self.shared),
             word: Word::born_closed(1),
             before: std::ptr::null(),
@@ -231,7 +235,7 @@ impl Scheduler {
             ended: Ended::No,
             tables: &mut std::iter::empty(),
             held: Some(held),
-        });
+        }));
         self.record_hold(lease.as_ptr());
         lease
     }
@@ -298,8 +302,8 @@ impl Scheduler {
             ended,
             tables: &mut this.tables.iter().map(|table| Cells::new(table.state(), table.floor)),
             held: None,
-        })
-        .as_ptr();
+        });
+        let lease = self.pool.lease(lease).as_ptr();
         self.in_memory += 1;
         self.leases.insert(LeaseRecord {
             lease,
