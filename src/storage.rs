@@ -615,3 +615,229 @@ impl Rebuild<'_, '_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one version of a table shows, as plainly as can be.
+    #[derive(Clone)]
+    struct Version {
+        root: Root,
+        front: u32,
+        entries: Vec<Entry>,
+    }
+
+    /// A table with every version it ever had.
+    struct History {
+        tree: Tree,
+        now: Version,
+        before: Vec<Version>,
+        version: u64,
+        epoch: u64,
+        next_block: u32,
+        pool: Pool,
+        garbage: Vec<Piece>,
+    }
+
+    impl History {
+        fn new() -> History {
+            History {
+                tree: Tree::EMPTY,
+                now: Version { root: Root::EMPTY, front: 0, entries: Vec::new() },
+                before: Vec::new(),
+                version: 1,
+                epoch: 1,
+                next_block: 0,
+                pool: Pool::default(),
+                garbage: Vec::new(),
+            }
+        }
+
+        fn len(&self) -> u32 {
+            self.now.entries.len() as u32
+        }
+
+        fn change(&mut self, change: impl FnOnce(&mut Tree, &mut Vec<Entry>, &mut Workshop<'_>)) {
+            let mut workshop = Workshop {
+                version: self.version,
+                epoch: self.epoch,
+                pool: &mut self.pool,
+                garbage: &mut self.garbage,
+            };
+            change(&mut self.tree, &mut self.now.entries, &mut workshop);
+            self.now.root = self.tree.root;
+        }
+
+        fn append(&mut self, count: u32) {
+            let blocks: Vec<_> = (self.next_block..self.next_block + count).map(BlockId).collect();
+            self.next_block += count;
+            self.change(|tree, entries, workshop| {
+                let blocks = blocks.into_iter().map(Some);
+                tree.append(entries.len() as u32, blocks.clone(), workshop);
+                entries.extend(blocks.map(|block| Entry { block, since: workshop.epoch }));
+            });
+        }
+
+        fn next_version(&mut self) {
+            self.before.push(self.now.clone());
+            self.version += 1;
+            self.epoch += 1;
+        }
+
+        fn truncate(&mut self, len: u32) {
+            self.next_version();
+            self.now.front = self.now.front.min(len);
+            self.change(|tree, entries, _| {
+                tree.truncated(len);
+                entries.truncate(len as usize);
+            });
+        }
+
+        fn replace(&mut self, position: u32) {
+            self.next_version();
+            let (front, block) = (self.now.front, Some(BlockId(self.next_block)));
+            self.next_block += 1;
+            self.now.front = front.min(position);
+            self.change(|tree, entries, workshop| {
+                let end = if position < front { front } else { position + 1 };
+                tree.restore(entries.len() as u32, position..end, workshop);
+                for hole in position + 1..end {
+                    entries[hole as usize].block = None;
+                    tree.overwrite(hole, entries[hole as usize]);
+                }
+                entries[position as usize] = Entry { block, since: workshop.epoch };
+                tree.overwrite(position, entries[position as usize]);
+            });
+        }
+
+        fn slide(&mut self, front: u32) {
+            self.next_version();
+            let published = self.epoch - 1;
+            self.now.front = front;
+            self.change(|tree, entries, workshop| {
+                tree.drop_front(front, entries.len() as u32, published, workshop);
+            });
+        }
+
+        /// Every version shows what it always showed.
+        fn check(&self) {
+            for version in self.before.iter().chain([&self.now]) {
+                for position in version.front..version.entries.len() as u32 {
+                    // SAFETY: nothing is freed before the end, and the position is stored.
+                    let entry = unsafe { version.root.entry(position) }.unwrap();
+                    let expected = version.entries[position as usize];
+                    assert_eq!(entry.block, expected.block, "position {position}");
+                    assert!(entry.block.is_none() || entry.since == expected.since);
+                }
+            }
+        }
+    }
+
+    impl Drop for History {
+        fn drop(&mut self) {
+            let all = self.garbage.drain(..).chain(Piece::tree(self.tree.root));
+            for piece in all {
+                // SAFETY: each piece left the newest tree once, or is in it still.
+                unsafe { self.pool.take_back(piece) };
+            }
+        }
+    }
+
+    /// Lengths around every border of chunks and nodes.
+    fn borders() -> impl Iterator<Item = u32> {
+        let fan = FAN as u32;
+        [1, 2, fan - 1, fan, fan + 1, fan * fan - 1, fan * fan, fan * fan + 1, 2 * fan * fan + 7]
+            .into_iter()
+    }
+
+    #[test]
+    fn versions_keep_what_they_showed() {
+        for len in borders() {
+            let mut table = History::new();
+            table.append(len);
+            for to in [len, len.saturating_sub(1), len / 2, len.saturating_sub(FAN as u32), 0] {
+                if to < table.len() {
+                    table.truncate(to);
+                }
+                table.append(3);
+                table.append(len);
+            }
+            table.check();
+        }
+    }
+
+    #[test]
+    fn a_sliding_window_lets_go_of_its_front() {
+        let window = 2 * FAN as u32;
+        let mut table = History::new();
+        table.append(window);
+        for front in 1..20 * FAN as u32 {
+            table.slide(front);
+            table.append(1);
+            table.before.clear(); // only the newest is looked at
+        }
+        table.check();
+        let mut stored = 0;
+        if let Some(piece) = Piece::tree(table.tree.root) {
+            // SAFETY: nothing is freed before the end.
+            unsafe { piece.for_each(&mut |part| stored += usize::from(part.height == 0)) };
+        }
+        assert!(stored <= 5, "{stored} chunks for a window of two");
+        table.truncate(3);
+        table.append(2 * FAN as u32);
+        table.check();
+    }
+
+    #[test]
+    fn a_vacated_front_can_be_filled_again() {
+        for len in borders().filter(|&len| len > 2) {
+            let mut table = History::new();
+            table.append(len);
+            table.slide(len - 1);
+            table.replace(len / 3);
+            table.check();
+            table.slide(len);
+            table.replace(0);
+            table.append(FAN as u32);
+            table.check();
+        }
+    }
+
+    #[test]
+    fn entries_far_apart_in_time_share_a_chunk() {
+        let mut table = History::new();
+        table.append(1);
+        table.epoch += u64::from(u32::MAX) + 5;
+        table.append(1);
+        // SAFETY: nothing is freed before the end.
+        let since = |at| unsafe { table.tree.root.entry(at) }.unwrap().since;
+        assert_eq!(since(1), table.epoch);
+        // Rounded up, but to before what is still believed.
+        assert!(since(0) > 1 && since(0) < table.epoch - (1 << 31));
+        table.epoch += u64::from(u32::MAX) + 5;
+        table.next_version();
+        table.replace(0);
+        // SAFETY: as above.
+        let since = |at| unsafe { table.tree.root.entry(at) }.unwrap().since;
+        assert_eq!(since(0), table.epoch);
+        assert!(since(1) < table.epoch - (1 << 31));
+    }
+
+    #[test]
+    fn memory_that_came_back_is_used_again() {
+        let mut table = History::new();
+        for _ in 0..100 {
+            table.append(3 * FAN as u32);
+            table.truncate(0);
+            table.append(1);
+            table.truncate(0);
+            table.before.clear();
+            for piece in std::mem::take(&mut table.garbage) {
+                // SAFETY: the versions that used it have just been forgotten.
+                unsafe { table.pool.take_back(piece) };
+            }
+        }
+        assert!(table.pool.chunks.len() <= 8 && table.pool.nodes.len() <= 8);
+    }
+}
