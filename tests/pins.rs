@@ -252,3 +252,23 @@ fn a_pin_can_be_used_where_thread_locals_are_gone() {
     assert_eq!(scheduler.release(key).unwrap().freed().len(), 8);
     assert_eq!(index.stats().pins, 2);
 }
+
+#[test]
+fn a_pin_ends_long_after_its_slot_was_used_again() {
+    let (mut scheduler, index) = Config::new(16).block_sizes([1]).max_requests(1).build().unwrap();
+    let key = scheduler.admit("r").unwrap();
+    scheduler.assign(key, G0, &blocks(0..3)).unwrap();
+    scheduler.publish();
+    let out = pin(&index, key, 0..2);
+    assert_eq!(scheduler.release(key).unwrap().held(), 2);
+    for life in 0..100 {
+        let key = scheduler.admit(&format!("life {life}")).unwrap();
+        scheduler.publish();
+        let _ = scheduler.release(key).unwrap();
+    }
+    assert_eq!(scheduler.pins(key), 1);
+    drop(out);
+    assert_eq!(scheduler.reclaim(), blocks(0..2));
+    assert_eq!(scheduler.pins(key), 0);
+    scheduler.audit().unwrap();
+}

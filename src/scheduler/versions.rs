@@ -203,11 +203,12 @@ impl Scheduler {
             return;
         };
         self.leases[id].undrained = false;
-        while let Some(&first) = self.lives[life].queue.front() {
-            if self.leases[first].undrained {
-                break;
-            }
-            self.lives[life].queue.pop_front();
+        // Retiring the last lease of an ended life removes the life.
+        while let Some(life) = self.lives.get_mut(life)
+            && let Some(&first) = life.queue.front()
+            && !self.leases[first].undrained
+        {
+            life.queue.pop_front();
             self.leases[first].queued = false;
             for block in std::mem::take(&mut self.leases[first].kept) {
                 self.blocks.let_go(block);
