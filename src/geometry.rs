@@ -140,6 +140,13 @@ impl Geometry {
         self.all_groups
     }
 
+    /// Whether the set names groups, and only such as there are.
+    #[inline(always)]
+    pub(crate) fn has_all_of(&self, groups: Groups) -> bool {
+        // The bits of all groups are the lowest ones.
+        groups.bits().wrapping_sub(1) < self.all_groups.bits()
+    }
+
     /// Tokens in a block of the group; `None` where there is no such group.
     pub fn block_size(&self, group: GroupId) -> Option<u32> {
         self.groups.get(group.index()).map(|g| g.block.by)

@@ -375,7 +375,8 @@ impl Index {
     fn known(&self, request: &SaveRequest, published: Epoch) -> bool {
         request.index == self.shared.id
             && Shared::believes(request.epoch, published)
-            && request.groups.bits() & !self.shared.geometry.all_groups().bits() == 0
+            && self.shared.geometry.has_all_of(request.groups)
+            && request.kind != Kind::Hold
     }
 
     /// The reason to tell, where the lease gave this one.

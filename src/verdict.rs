@@ -37,7 +37,7 @@ fn needs_commits(geometry: &Geometry, request: &SaveRequest) -> bool {
 
 /// Whether everything is well at a glance: the range lies between the front and the end, meets no
 /// hole and no replaced position, nothing in the whole table is younger than the epoch, and all
-/// tokens are committed. The groups are known to exist.
+/// tokens are committed. There are groups, and they are known to exist.
 #[inline(always)]
 pub(crate) fn clear(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
     let needs_commits = needs_commits(geometry, request);
@@ -55,8 +55,7 @@ pub(crate) fn clear(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -
         return well(0, geometry.first());
     }
     let mut groups = request.groups.iter();
-    !request.groups.is_empty()
-        && groups.all(|group| geometry.shape(group).is_some_and(|shape| well(group.index(), shape)))
+    groups.all(|group| geometry.shape(group).is_some_and(|shape| well(group.index(), shape)))
 }
 
 /// The groups of a request, with what a lease shows of them.
