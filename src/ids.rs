@@ -171,33 +171,46 @@ impl fmt::Display for Epoch {
 /// Names one life of a request: one span from [`admit`](crate::Scheduler::admit) to its release or
 /// preemption. Keys are never issued twice by an index, whatever becomes of the label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestKey {
-    pub(crate) slot: u32,
-    pub(crate) incarnation: u32,
-}
+pub struct RequestKey(u64);
 
 impl RequestKey {
+    pub(crate) const fn new(slot: u32, incarnation: u32) -> RequestKey {
+        RequestKey((slot as u64) << 32 | incarnation as u64)
+    }
+
+    /// The place it lives in.
+    #[inline(always)]
+    pub(crate) const fn slot(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Which of the lives of its place it is, from 1 on.
+    #[inline(always)]
+    pub(crate) const fn incarnation(self) -> u32 {
+        self.0 as u32
+    }
+
     /// The key as one number, for storing it outside this process.
     pub const fn to_bits(self) -> u64 {
-        (self.slot as u64) << 32 | self.incarnation as u64
+        self.0
     }
 
     /// The key that [`to_bits`](RequestKey::to_bits) gave. A number that never was a key names a
     /// life that never was: the index answers [`Stale::Gone`](crate::Stale::Gone) for it.
     pub const fn from_bits(bits: u64) -> RequestKey {
-        RequestKey { slot: (bits >> 32) as u32, incarnation: bits as u32 }
+        RequestKey(bits)
     }
 }
 
 impl fmt::Debug for RequestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.slot, self.incarnation)
+        write!(f, "{}.{}", self.slot(), self.incarnation())
     }
 }
 
 impl fmt::Display for RequestKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.slot, self.incarnation)
+        write!(f, "{}.{}", self.slot(), self.incarnation())
     }
 }
 

@@ -184,18 +184,24 @@ impl Index {
     pub fn pin(&self, request: &SaveRequest) -> Result<Pin, Refused> {
         let entered = self.shared.reclaim.enter();
         // SAFETY: under the guard.
-        unsafe { self.pin_judged(self.clear_lease(request), request, entered.tally) }
+        let answer = unsafe { self.pin_judged(self.clear_lease(request), request, entered.tally) };
+        entered.tally.pinned(u64::from(answer.is_ok()));
+        answer
     }
 
     /// Pins every request of a list under one guard, which makes each cheaper. Appends one answer
     /// per request to `out`, in order; each stands for itself.
     pub fn pin_batch(&self, requests: &[SaveRequest], out: &mut Vec<Result<Pin, Refused>>) {
-        out.reserve(requests.len());
         let entered = self.shared.reclaim.enter();
-        for request in requests {
+        let mut taken = 0;
+        out.extend(requests.iter().map(|request| {
             // SAFETY: under the guard.
-            out.push(unsafe { self.pin_judged(self.clear_lease(request), request, entered.tally) });
-        }
+            let answer =
+                unsafe { self.pin_judged(self.clear_lease(request), request, entered.tally) };
+            taken += u64::from(answer.is_ok());
+            answer
+        }));
+        entered.tally.pinned(taken);
     }
 
     /// Plans and pins an inbound write in one call.
@@ -222,13 +228,12 @@ impl Index {
         // The epoch before the slot, or a request for the coming epoch could be judged on a lease
         // from before it.
         let published = self.shared.epoch();
-        let lease = NonNull::new(self.shared.lease(request.key.slot))?;
+        let lease = NonNull::new(self.shared.lease(request.key.slot()))?;
         // SAFETY: loaded from its slot under the guard.
         let open = unsafe { lease.as_ref() };
         open.touch();
-        let well = self.known(request, published)
-            && verdict::lives(open, request.key)
-            && verdict::clear(open, &self.shared.geometry, request);
+        let well =
+            self.known(request, published) && verdict::clear(open, &self.shared.geometry, request);
         if well { Some((lease, self.hull(request)?)) } else { None }
     }
 
@@ -249,7 +254,6 @@ impl Index {
             // SAFETY: the caller's.
             _ => unsafe { self.pin_at_length(request, tally) }?,
         };
-        tally.pinned();
         // SAFETY: one pin was just taken on it, over a range that was judged to lie in its table.
         Ok(unsafe { Pin::new(lease, request) })
     }
@@ -354,7 +358,7 @@ impl Index {
         if !self.known(request, published) {
             return Err(Stale::EpochUnknown);
         }
-        let lease = NonNull::new(self.shared.lease(request.key.slot));
+        let lease = NonNull::new(self.shared.lease(request.key.slot()));
         let verdict = match lease {
             None => Err(Stale::Gone),
             // SAFETY: loaded from its slot under the guard.
@@ -393,11 +397,11 @@ impl Index {
     pub fn view(&self, key: RequestKey) -> Result<TableView, Stale> {
         let _entered = self.shared.reclaim.enter();
         let epoch = self.shared.epoch();
-        let newest = self.shared.lease(key.slot);
+        let newest = self.shared.lease(key.slot());
         // SAFETY: under the guard, the epoch first and then the slot.
         let (visible, newest) = unsafe { (at_epoch(newest, epoch).as_ref(), newest.as_ref()) };
         match visible {
-            Some(lease) if lease.key.incarnation >= key.incarnation => {
+            Some(lease) if lease.key.incarnation() >= key.incarnation() => {
                 alive(lease, key)?;
                 // SAFETY: under the guard.
                 Ok(unsafe { TableView::of(lease, epoch, self.geometry()) })
@@ -419,7 +423,7 @@ impl Index {
     pub fn visible_tokens(&self, key: RequestKey, groups: Groups) -> Result<(u64, u64), Stale> {
         let _entered = self.shared.reclaim.enter();
         let epoch = self.shared.epoch();
-        let lease = self.shared.lease(key.slot);
+        let lease = self.shared.lease(key.slot());
         // SAFETY: loaded from its slot under the guard.
         let alive = unsafe { lease.as_ref() }.ok_or(Stale::Gone).and_then(|lease| {
             lease.touch();

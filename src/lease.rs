@@ -255,6 +255,12 @@ impl Lease {
         }
     }
 
+    /// The table of group 0.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &Cells {
+        &self.first
+    }
+
     /// One group's table. An ended lease has none: the group is then empty.
     #[inline(always)]
     pub(crate) fn cells(&self, group: usize) -> &Cells {

@@ -107,6 +107,7 @@ pub(crate) fn take(lease: &Lease, range: Hull) -> Take {
 ///
 /// # Safety
 /// The caller holds one pin on the lease and does not use it again.
+#[inline(always)]
 unsafe fn give_back(lease: *mut Lease) {
     // SAFETY: the pin keeps the lease alive up to the subtraction. From then on, unless this was
     // the last pin of a closed lease, the scheduler may free it at any time: no reference to it is

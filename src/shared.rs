@@ -91,7 +91,7 @@ impl Shared {
     /// Whether a request of this index can have been planned at `planned`.
     #[inline(always)]
     pub(crate) fn believes(planned: Epoch, published: Epoch) -> bool {
-        published.0.wrapping_sub(planned.0) <= BELIEVED
+        planned <= published && published.0 - planned.0 <= BELIEVED
     }
 
     pub(crate) fn max_requests(&self) -> u32 {

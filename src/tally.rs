@@ -22,31 +22,31 @@ impl Tally {
     /// Relaxed: counts carry nothing, and each has one writer at a time (the claim of a tally is
     /// handed on with acquire and release).
     #[inline(always)]
-    fn bump(&self, count: &AtomicU64) {
+    fn add(&self, count: &AtomicU64, more: u64) {
         if self.common {
-            count.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(more, Ordering::Relaxed);
         } else {
-            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
-    pub(crate) fn pinned(&self) {
-        self.bump(&self.pins);
+    pub(crate) fn pinned(&self, pins: u64) {
+        self.add(&self.pins, pins);
     }
 
     #[cold]
     pub(crate) fn refused(&self, refused: &Refused) {
         match refused {
-            Refused::Stale(stale) => self.bump(&self.refused[stale.ordinal()]),
+            Refused::Stale(stale) => self.add(&self.refused[stale.ordinal()], 1),
             Refused::Budget(Budget::Pins | Budget::Jobs { .. } | Budget::Blocks { .. }) => {
-                self.bump(&self.over_budget);
+                self.add(&self.over_budget, 1);
             }
         }
     }
 
     pub(crate) fn built_snapshot(&self) {
-        self.bump(&self.snapshots);
+        self.add(&self.snapshots, 1);
     }
 }
 
@@ -181,13 +181,13 @@ mod tests {
         let first = tallies.claim();
         let second = tallies.claim();
         assert!(!ptr::eq(first, second));
-        first.pinned();
-        second.pinned();
+        first.pinned(1);
+        second.pinned(1);
         second.refused(&Refused::Stale(Stale::Gone));
         tallies.give_back(first);
         let third = tallies.claim();
         assert!(ptr::eq(first, third));
-        third.pinned();
+        third.pinned(1);
         third.refused(&Refused::Budget(Budget::Pins));
         third.built_snapshot();
         let totals = tallies.totals();

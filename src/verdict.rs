@@ -22,8 +22,8 @@ pub(crate) fn lives(lease: &Lease, key: RequestKey) -> bool {
 pub(crate) fn ended(lease: &Lease, key: RequestKey) -> Stale {
     let ended = if lease.key == key {
         lease.ended
-    } else if key.incarnation < lease.key.incarnation {
-        lease.history.ended(lease.key.incarnation - key.incarnation)
+    } else if key.incarnation() < lease.key.incarnation() {
+        lease.history.ended(lease.key.incarnation() - key.incarnation())
     } else {
         // Never issued.
         Ended::Released
@@ -35,27 +35,43 @@ fn needs_commits(geometry: &Geometry, request: &SaveRequest) -> bool {
     geometry.tracks_commits() && request.kind == Kind::Save
 }
 
-/// Whether everything is well at a glance: the range lies between the front and the end, meets no
-/// hole and no replaced position, nothing in the whole table is younger than the epoch, and all
-/// tokens are committed. There are groups, and they are known to exist.
+/// Whether everything is well at a glance: the lease is of the life, the range lies between the
+/// front and the end, meets no hole and no replaced position, nothing in the whole table is younger
+/// than the epoch, and all tokens are committed. There are groups, and they are known to exist.
+///
+/// Whether the life is alive need not be asked: the lease that ends a life has empty tables, and no
+/// range is empty.
 #[inline(always)]
 pub(crate) fn clear(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
-    let needs_commits = needs_commits(geometry, request);
-    let well = |group: usize, shape: &GroupShape| {
-        let cells = lease.cells(group);
-        let (lo, hi) = shape.cover(request.start, request.end);
-        let extent = cells.extent();
-        u64::from(extent.front) <= lo
-            && hi <= u64::from(extent.len)
-            && !cells.patch().meets(lo, hi)
-            && cells.youngest() <= request.epoch.0
-            && (!needs_commits || lease.committed(cells) >= request.end)
-    };
-    if request.groups == Groups::only(GroupId(0)) {
-        return well(0, geometry.first());
-    }
-    let mut groups = request.groups.iter();
-    groups.all(|group| geometry.shape(group).is_some_and(|shape| well(group.index(), shape)))
+    lease.key == request.key
+        && if request.groups == Groups::only(GroupId(0)) {
+            clear_in(lease, lease.first(), geometry, geometry.first(), request)
+        } else {
+            clear_in_all(lease, geometry, request)
+        }
+}
+
+#[inline(never)]
+fn clear_in_all(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
+    each_group(lease, geometry, request)
+        .all(|(_, shape, cells)| clear_in(lease, cells, geometry, shape, request))
+}
+
+#[inline(always)]
+fn clear_in(
+    lease: &Lease,
+    cells: &Cells,
+    geometry: &Geometry,
+    shape: &GroupShape,
+    request: &SaveRequest,
+) -> bool {
+    let (lo, hi) = shape.cover(request.start, request.end);
+    let extent = cells.extent();
+    u64::from(extent.front) <= lo
+        && hi <= u64::from(extent.len)
+        && !cells.patch().meets(lo, hi)
+        && cells.youngest() <= request.epoch.0
+        && (!needs_commits(geometry, request) || lease.committed(cells) >= request.end)
 }
 
 /// The groups of a request, with what a lease shows of them.

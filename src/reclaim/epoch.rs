@@ -42,20 +42,29 @@ impl Reclaim {
 
     /// Begins to read. About as dear as 1.3 uncontended atomic additions; a few loads where the
     /// thread has entered already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(&self) -> Entered<'_> {
-        let entered = THREAD.try_with(|thread| {
-            let last = thread.last.get();
-            // SAFETY: `last` is null or leads to an entry of `all`, which are boxes and removed
-            // only together with `last`.
-            let registered = match unsafe { last.as_ref() } {
-                Some(registered) if registered.id == self.id => registered,
-                // SAFETY: `find` answers with an entry of `all`; nothing below removes it.
-                _ => unsafe { &*thread.find(self) },
-            };
-            // SAFETY: the tally lives as long as the list, which `self` holds too.
-            Entered { guard: registered.handle.pin(), tally: unsafe { &*registered.tally } }
-        });
+        let last = THREAD.try_with(|thread| thread.last.get()).unwrap_or(ptr::null());
+        // SAFETY: `last` is null or leads to an entry of `all`, which are boxes and removed only
+        // together with `last`, by this thread and not before this returns.
+        match unsafe { last.as_ref() } {
+            Some(registered) if registered.id == self.id => self.enter_as(registered),
+            _ => self.enter_anew(),
+        }
+    }
+
+    #[inline(always)]
+    fn enter_as(&self, registered: &Registered) -> Entered<'_> {
+        // SAFETY: the tally lives as long as the list, which `self` holds too.
+        Entered { guard: registered.handle.pin(), tally: unsafe { &*registered.tally } }
+    }
+
+    /// The thread has not read here before, or elsewhere since.
+    #[cold]
+    #[inline(never)]
+    fn enter_anew(&self) -> Entered<'_> {
+        // SAFETY: `find` answers with an entry of `all`; nothing removes it before this returns.
+        let entered = THREAD.try_with(|thread| self.enter_as(unsafe { &*thread.find(self) }));
         entered.unwrap_or_else(|_| self.enter_in_teardown())
     }
 

@@ -189,7 +189,7 @@ impl Blocks {
         if !record.is_free() {
             return false;
         }
-        *record = Record { listed: 1, held: 0, owner: by.slot, marks: 0 };
+        *record = Record { listed: 1, held: 0, owner: by.slot(), marks: 0 };
         self.free -= 1;
         self.owned += 1;
         true
@@ -217,7 +217,7 @@ impl Blocks {
                 self.arrivals.free(record.owner);
                 record.marks &= !SHARED;
             }
-            record.owner = by.slot;
+            record.owner = by.slot();
             self.owned += 1;
         } else {
             if record.marks & SHARED == 0 {
@@ -448,7 +448,7 @@ impl Arrivals {
     /// Who arrived and still lives, the first first.
     fn in_order(&self, last: u32, lives: &impl Fn(u32) -> Option<RequestKey>) -> Vec<RequestKey> {
         let mut found: Vec<_> = self.walk(last).map(|at| self.nodes[at as usize].by).collect();
-        found.retain(|by| lives(by.slot) == Some(*by));
+        found.retain(|by| lives(by.slot()) == Some(*by));
         found.reverse();
         found
     }
@@ -512,7 +512,7 @@ mod tests {
     use super::*;
 
     fn key(slot: u32) -> RequestKey {
-        RequestKey { slot, incarnation: 1 }
+        RequestKey::new(slot, 1)
     }
 
     #[test]

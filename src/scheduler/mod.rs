@@ -394,8 +394,8 @@ impl Scheduler {
     pub fn preempt(&mut self, key: RequestKey) -> Result<Preempted<'_>, Error> {
         self.begin();
         let life = self.life(key)?;
-        let worn_out = key.incarnation == u32::MAX;
-        let slot = if worn_out { self.vacant_slot()? } else { key.slot };
+        let worn_out = key.incarnation() == u32::MAX;
+        let slot = if worn_out { self.vacant_slot()? } else { key.slot() };
         let label = self.lives[life].label.clone();
         let ended = self.end_life(life, Ended::Preempted, worn_out);
         let successor = self.open_life(slot, label);
@@ -417,8 +417,8 @@ impl Scheduler {
     fn release_life(&mut self, life: LifeId) {
         let key = self.lives[life].key;
         let ended = self.end_life(life, Ended::Released, true);
-        if key.incarnation < u32::MAX {
-            self.vacant.push(key.slot);
+        if key.incarnation() < u32::MAX {
+            self.vacant.push(key.slot());
         }
         self.give_up_all(life, key, ended);
     }
@@ -473,7 +473,7 @@ impl Scheduler {
         for (group, first) in firsts {
             self.lower_committed(life, GroupId(group as u32), first);
         }
-        self.supersede(self.lives[life].key.slot, life, Ended::No);
+        self.supersede(self.lives[life].key.slot(), life, Ended::No);
     }
 
     /// Notes that a step was sent to the device: blocks given up from now on are not reusable until
@@ -775,11 +775,11 @@ impl Scheduler {
     fn life(&self, key: RequestKey) -> Result<LifeId, Error> {
         let slot = self
             .slots
-            .get(key.slot as usize)
-            .filter(|slot| (1..=slot.incarnation).contains(&key.incarnation));
+            .get(key.slot() as usize)
+            .filter(|slot| (1..=slot.incarnation).contains(&key.incarnation()));
         let slot = slot.ok_or(Error::UnknownKey { key })?;
         slot.life
-            .filter(|_| slot.incarnation == key.incarnation)
+            .filter(|_| slot.incarnation == key.incarnation())
             .ok_or(Error::AlreadyReleased { key })
     }
 
@@ -793,7 +793,7 @@ impl Scheduler {
 
     /// The newest lease of a live life.
     fn lease(&self, life: LifeId) -> &Lease {
-        let slot = self.lives[life].key.slot as usize;
+        let slot = self.lives[life].key.slot() as usize;
         let id = self.slots[slot].newest.unwrap_or_default();
         // SAFETY: alive while its record exists, and shared like any lease in a slot.
         unsafe { &*self.leases[id].lease }
@@ -838,7 +838,7 @@ impl Scheduler {
         let groups = self.geometry().groups();
         let place = &mut self.slots[slot as usize];
         place.incarnation += 1;
-        let key = RequestKey { slot, incarnation: place.incarnation };
+        let key = RequestKey::new(slot, place.incarnation);
         self.labels.insert(label.clone(), key);
         let life = self.lives.insert(Life {
             key,
@@ -862,9 +862,9 @@ impl Scheduler {
         self.labels.remove(&label);
         let tables = self.dispose_tables(life);
         if last {
-            self.supersede(key.slot, life, ended);
+            self.supersede(key.slot(), life, ended);
         }
-        let place = &mut self.slots[key.slot as usize];
+        let place = &mut self.slots[key.slot() as usize];
         place.history = place.history.followed_by(ended);
         place.life = None;
         self.lives[life].live = false;
@@ -932,7 +932,7 @@ impl Scheduler {
         for piece in garbage {
             self.dispose(piece, user);
         }
-        self.supersede(key.slot, life, Ended::No);
+        self.supersede(key.slot(), life, Ended::No);
         self.give_up(life, key, group, before, lost, false);
     }
 
