@@ -15,6 +15,10 @@ use crate::sync::{AtomicPtr, Ordering};
 #[repr(align(128))]
 pub(crate) struct DrainStack {
     head: AtomicPtr<Lease>,
+    /// Written before the stack is closed and read by who finds it closed, so that loom sees
+    /// whether the one happened before the other.
+    #[cfg(loom)]
+    sealed: crate::sync::UnsafeCell<()>,
 }
 
 /// The mark of a closed stack. Never dereferenced.
@@ -32,7 +36,11 @@ pub(crate) enum Push {
 
 impl DrainStack {
     pub(crate) fn new() -> DrainStack {
-        DrainStack { head: AtomicPtr::new(ptr::null_mut()) }
+        DrainStack {
+            head: AtomicPtr::new(ptr::null_mut()),
+            #[cfg(loom)]
+            sealed: crate::sync::UnsafeCell::new(()),
+        }
     }
 
     /// Hands a drained lease to the scheduler. Lock-free: a retry means that another push or take
@@ -49,6 +57,9 @@ impl DrainStack {
         let mut head = unsafe { (*stack).head.load(Ordering::Acquire) };
         loop {
             if head == closed() {
+                // SAFETY: as for the load above.
+                #[cfg(loom)]
+                unsafe { &(*stack).sealed }.with(|_| ());
                 return Push::Closed;
             }
             // SAFETY: the lease is the caller's alone until it is pushed.
@@ -75,8 +86,9 @@ impl DrainStack {
     /// Takes everything that was pushed, the last first. For the scheduler alone.
     #[inline]
     pub(crate) fn take(&self) -> Drained {
-        // Relaxed: a push that this misses is found by the next call.
-        if self.head.load(Ordering::Relaxed).is_null() {
+        // Relaxed: a push that this misses is found by the next call. Loom goes without: its search
+        // overlooks that a load races with the compare-exchange of a thread that has loaded, too.
+        if !cfg!(loom) && self.head.load(Ordering::Relaxed).is_null() {
             return Drained { next: ptr::null_mut() };
         }
         // Acquire: pairs with the release in `push`. One swap, not a load and a store, or a push
@@ -86,6 +98,8 @@ impl DrainStack {
 
     /// Closes the stack for good and answers what was still on it.
     pub(crate) fn close(&self) -> Drained {
+        #[cfg(loom)]
+        self.sealed.with_mut(|_| ());
         // Acquire: as in `take`. Release: pairs with the acquire loads in `push`.
         Drained { next: self.head.swap(closed(), Ordering::AcqRel) }
     }

@@ -289,6 +289,14 @@ impl Lease {
     }
 }
 
+/// Tells loom that the lease is not there any more.
+#[cfg(loom)]
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.alive.with_mut(|_| ());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,6 +113,7 @@ unsafe fn give_back(lease: *mut Lease) {
     // the last pin of a closed lease, the scheduler may free it at any time: no reference to it is
     // held, and what is needed afterwards was read before.
     let (before, shared) = unsafe {
+        (*lease).touch();
         let shared = (*lease).shared;
         // Release: pairs with the acquire half of the close, or of the unpin that drains the lease
         // and hands it to the scheduler: whatever this reader did with the blocks happened before
@@ -158,7 +159,9 @@ impl Pin {
     fn lease(&self) -> &Lease {
         // SAFETY: the pin keeps the lease alive, and everything that is written while it may be
         // read is atomic or in a cell.
-        unsafe { self.lease.as_ref() }
+        let lease = unsafe { self.lease.as_ref() };
+        lease.touch();
+        lease
     }
 
     /// The life it reads. `None` for an [exact hold](crate::Scheduler::hold).

@@ -339,6 +339,11 @@ impl Pool {
     /// # Safety
     /// The pieces are alive, were made by a pool, and nobody can reach them any more.
     pub(crate) unsafe fn take_back(&mut self, piece: Piece) {
+        #[cfg(loom)]
+        // SAFETY: the caller's.
+        unsafe {
+            piece.poison();
+        }
         // SAFETY: the caller's.
         unsafe {
             piece.for_each(&mut |piece| {

@@ -2,8 +2,9 @@
 //! to every cell, so that loom reports whoever may still read. The memory itself is kept until the
 //! model ends.
 //!
-//! Simpler than epochs, and so exhaustive in seconds. Its counter is a read-modify-write that may
-//! order more than the real reclaimer does: the second tier of models runs that one.
+//! Simpler than epochs, and so searched to the end in seconds. It orders no more than it has to: who
+//! enters learns of what was freed before, and who frees learns of the reads before. The second tier
+//! of models runs the real one.
 
 use std::sync::Mutex;
 
@@ -37,11 +38,15 @@ impl Reclaim {
     }
 
     pub(crate) fn enter(&self) -> Entered<'_> {
-        self.reading.fetch_add(1, Ordering::AcqRel);
+        // Acquire: pairs with the release of whoever has freed something.
+        self.reading.fetch_add(1, Ordering::Acquire);
         Entered { reclaim: self, tally: self.tallies.common() }
     }
 
     pub(crate) fn retire(&self, batch: Box<Batch>) {
+        // Acquire: pairs with the release of the readers that have left. Release: whoever enters
+        // from here on finds that the batch was unlinked. Where there are readers the last of them
+        // frees it, and passes that on.
         if self.reading.fetch_add(0, Ordering::AcqRel) == 0 {
             self.free(batch);
         } else {
@@ -74,6 +79,7 @@ impl Reclaim {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        // AcqRel: as in `retire`.
         if self.reclaim.reading.fetch_sub(1, Ordering::AcqRel) == 1 {
             let waiting = std::mem::take(&mut *self.reclaim.waiting.lock().unwrap());
             waiting.into_iter().for_each(|batch| self.reclaim.free(batch));

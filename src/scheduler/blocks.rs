@@ -146,11 +146,11 @@ impl Blocks {
         self.records[block.index()].held
     }
 
-    /// Whether one listing or hold more can be counted.
-    pub(super) fn has_room(&self, block: BlockId) -> bool {
+    /// Whether so many listings or holds more can be counted.
+    pub(super) fn has_room(&self, block: BlockId, more: usize) -> bool {
         let Record { listed, held, .. } = self.records[block.index()];
         // A listing may turn into a hold, so the two are counted together.
-        listed.checked_add(held).is_some_and(|uses| uses < u32::MAX)
+        u64::from(listed) + u64::from(held) + more as u64 <= u64::from(u32::MAX)
     }
 
     /// Begins to note what a call frees and gives up.
@@ -164,43 +164,47 @@ impl Blocks {
         (&self.freed, self.now_held)
     }
 
-    /// Free blocks become owned, all or none. The null block is passed over.
-    ///
-    /// # Errors
-    /// The first block that is not free, or no longer after an earlier one of the same call.
-    pub(super) fn assign_all(&mut self, blocks: &[BlockId], by: RequestKey) -> Result<(), BlockId> {
-        for (at, &block) in blocks.iter().enumerate() {
-            if !self.assign(block, by) {
-                for &block in &blocks[..at] {
-                    self.unassign(block);
+    /// Free blocks become owned, all or none; the null block is passed over. Answers whether all
+    /// were free, and none of them named twice.
+    pub(super) fn assign(&mut self, blocks: &[BlockId], by: RequestKey) -> bool {
+        let claimed = blocks.iter().take_while(|block| self.claim(**block)).count();
+        let all = claimed == blocks.len();
+        for &block in &blocks[..claimed] {
+            if Some(block) != self.null_block {
+                let record = &mut self.records[block.index()];
+                if all {
+                    *record = Record { listed: 1, held: 0, owner: by.slot(), marks: 0 };
+                    self.free -= 1;
+                    self.owned += 1;
+                } else {
+                    record.listed = 0;
                 }
-                return Err(block);
             }
         }
-        Ok(())
+        all
     }
 
-    /// A free block becomes owned; the null block stays what it is. Answers whether it was free.
-    pub(super) fn assign(&mut self, block: BlockId, by: RequestKey) -> bool {
-        let record = &mut self.records[block.index()];
-        if Some(block) == self.null_block {
-            return true;
+    /// Lists a free block for the time being.
+    #[inline]
+    fn claim(&mut self, block: BlockId) -> bool {
+        match self.records.get_mut(block.index()) {
+            Some(_) if Some(block) == self.null_block => true,
+            Some(record) if record.is_free() => {
+                record.listed = 1;
+                true
+            }
+            _ => false,
         }
-        if !record.is_free() {
-            return false;
-        }
-        *record = Record { listed: 1, held: 0, owner: by.slot(), marks: 0 };
-        self.free -= 1;
-        self.owned += 1;
-        true
     }
 
-    fn unassign(&mut self, block: BlockId) {
-        if Some(block) != self.null_block {
-            self.records[block.index()] = Record::default();
-            self.free += 1;
-            self.owned -= 1;
-        }
+    /// Whether every block is known, in a tenancy, and has room for all these listings; the null
+    /// block is passed over.
+    pub(super) fn can_share(&self, blocks: &[BlockId]) -> bool {
+        blocks.iter().all(|block| {
+            block.index() < self.records.len()
+                && (Some(*block) == self.null_block
+                    || (!self.is_free(*block) && self.has_room(*block, blocks.len())))
+        })
     }
 
     /// A block in a tenancy gains a listing. `lives` tells which key lives in a slot, if any.
@@ -520,7 +524,7 @@ mod tests {
         let everyone = |slot| Some(key(slot));
         let mut blocks = Blocks::new(2, None);
         let block = BlockId(1);
-        assert!(blocks.assign(block, key(0)));
+        assert!(blocks.assign(&[block], key(0)));
         for slot in [1, 2, 1, 3] {
             blocks.share(block, key(slot), &everyone);
         }
@@ -544,7 +548,7 @@ mod tests {
     fn a_hot_block_does_not_gather_the_dead() {
         let mut blocks = Blocks::new(1, None);
         let block = BlockId(0);
-        blocks.assign(block, key(0));
+        blocks.assign(&[block], key(0));
         for slot in 1..10_000 {
             // All but the first live one at a time.
             let lives = |other| (other == 0 || other == slot).then_some(key(other));
@@ -560,7 +564,7 @@ mod tests {
         let mut blocks = Blocks::new(1, None);
         blocks.last_step = u64::from(FENCE) - 1;
         let block = BlockId(0);
-        blocks.assign(block, key(0));
+        blocks.assign(&[block], key(0));
         let first = blocks.begin_step();
         let second = blocks.begin_step();
         assert_eq!((first.0 as u32 & FENCE, second.0 as u32 & FENCE), (FENCE, 1));
@@ -573,11 +577,25 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_assign_loses_nothing_that_is_to_be_told() {
+        let mut blocks = Blocks::new(2, None);
+        let block = BlockId(1);
+        blocks.assign(&[block], key(0));
+        blocks.hold(block);
+        blocks.give_up(block, key(0), true);
+        blocks.let_go(block);
+        assert!(!blocks.assign(&[block, block], key(0)));
+        assert!(!blocks.assign(&[block, BlockId(2)], key(0)));
+        assert_eq!(blocks.tell(), [block]);
+        assert_eq!((blocks.free(), blocks.owned()), (2, 0));
+    }
+
+    #[test]
     fn what_nobody_asks_for_stays_bounded() {
         let mut blocks = Blocks::new(4, None);
         let block = BlockId(2);
         for _ in 0..100 {
-            blocks.assign(block, key(0));
+            blocks.assign(&[block], key(0));
             blocks.hold(block);
             blocks.give_up(block, key(0), true);
             blocks.let_go(block);

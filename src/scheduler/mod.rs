@@ -158,19 +158,30 @@ impl Scheduler {
         self.begin();
         let life = self.life(key)?;
         self.room_for(life, group, blocks)?;
-        self.blocks.all_known(blocks)?;
-        let real = |block: &&BlockId| self.blocks.shown(**block).is_some();
-        if let Some(&block) = blocks.iter().filter(real).find(|&&block| !self.blocks.is_free(block))
-        {
-            return Err(self.in_use(block));
-        }
-        if let Err(block) = self.blocks.assign_all(blocks, key) {
-            let label = self.lives[life].label.clone();
-            return Err(Error::InUse { block, by: Holder::Request { key, label } });
+        if !self.blocks.assign(blocks, key) {
+            return Err(self.not_assignable(life, blocks));
         }
         self.append(life, group, blocks);
         self.note();
         Ok(())
+    }
+
+    /// Why not all of these blocks could be assigned.
+    #[cold]
+    fn not_assignable(&self, life: LifeId, blocks: &[BlockId]) -> Error {
+        if let Err(unknown) = self.blocks.all_known(blocks) {
+            return unknown;
+        }
+        let mut seen = HashSet::new();
+        let mut real = blocks.iter().filter(|block| self.blocks.shown(**block).is_some());
+        if let Some(&block) = real.clone().find(|block| !self.blocks.is_free(**block)) {
+            return self.in_use(block);
+        }
+        // All are free, so one stands twice.
+        let block = real.find(|block| !seen.insert(**block)).or(blocks.first()).copied();
+        let Life { key, label, .. } = &self.lives[life];
+        let by = Holder::Request { key: *key, label: label.clone() };
+        Error::InUse { block: block.unwrap_or(BlockId(0)), by }
     }
 
     /// Appends blocks that are in a tenancy already, owned or held. The null block makes a hole. A
@@ -189,17 +200,8 @@ impl Scheduler {
         self.begin();
         let life = self.life(key)?;
         self.room_for(life, group, blocks)?;
-        self.blocks.all_known(blocks)?;
-        let real = |block: &BlockId| self.blocks.shown(*block).is_some();
-        if let Some(block) =
-            blocks.iter().copied().filter(real).find(|&block| self.blocks.is_free(block))
-        {
-            return Err(Error::NotOwned { block });
-        }
-        if let Some(block) =
-            blocks.iter().copied().filter(real).find(|&block| !self.blocks.has_room(block))
-        {
-            return Err(Error::TooOftenUsed { block });
+        if !self.blocks.can_share(blocks) {
+            return Err(self.not_shareable(blocks));
         }
         let (slots, lives) = (&self.slots, &self.lives);
         let living = |slot: u32| living(slots, lives, slot);
@@ -211,6 +213,21 @@ impl Scheduler {
         self.append(life, group, blocks);
         self.note();
         Ok(())
+    }
+
+    /// Why not all of these blocks could be shared.
+    #[cold]
+    fn not_shareable(&self, blocks: &[BlockId]) -> Error {
+        if let Err(unknown) = self.blocks.all_known(blocks) {
+            return unknown;
+        }
+        let mut real = blocks.iter().filter(|block| self.blocks.shown(**block).is_some());
+        if let Some(&block) = real.clone().find(|block| self.blocks.is_free(**block)) {
+            return Error::NotOwned { block };
+        }
+        let full =
+            real.find(|block| !self.blocks.has_room(**block, blocks.len())).or(blocks.first());
+        Error::TooOftenUsed { block: full.copied().unwrap_or(BlockId(0)) }
     }
 
     /// Names the first `tokens` tokens of a life as written, in all its groups at once. Takes effect
@@ -364,7 +381,7 @@ impl Scheduler {
         if shown.is_none() && before.is_none_or(|entry| entry.block.is_none()) {
             return Ok(self.done());
         }
-        self.blocks.assign(block, key);
+        self.blocks.assign(&[block], key);
         self.lower_committed(life, group, position);
         let lost = position..position + u32::from(position >= extent.front);
         self.change(life, group, lost, |table, workshop, _| {
@@ -568,7 +585,7 @@ impl Scheduler {
         if let Some(&block) = blocks.iter().find(|&&block| self.blocks.is_free(block)) {
             return Err(Error::NotOwned { block });
         }
-        if let Some(&block) = blocks.iter().find(|&&block| !self.blocks.has_room(block)) {
+        if let Some(&block) = blocks.iter().find(|&&block| !self.blocks.has_room(block, 1)) {
             return Err(Error::TooOftenUsed { block });
         }
         let mut blocks = blocks.to_vec();
