@@ -18,7 +18,7 @@ pub(crate) struct DrainStack {
     /// Written before the stack is closed and read by who finds it closed, so that loom sees
     /// whether the one happened before the other.
     #[cfg(loom)]
-    sealed: crate::sync::UnsafeCell<()>,
+    sealed: loom::cell::Cell<bool>,
 }
 
 /// The mark of a closed stack. Never dereferenced.
@@ -39,7 +39,7 @@ impl DrainStack {
         DrainStack {
             head: AtomicPtr::new(ptr::null_mut()),
             #[cfg(loom)]
-            sealed: crate::sync::UnsafeCell::new(()),
+            sealed: loom::cell::Cell::new(false),
         }
     }
 
@@ -59,7 +59,7 @@ impl DrainStack {
             if head == closed() {
                 // SAFETY: as for the load above.
                 #[cfg(loom)]
-                unsafe { &(*stack).sealed }.with(|_| ());
+                assert!(unsafe { &(*stack).sealed }.get());
                 return Push::Closed;
             }
             // SAFETY: the lease is the caller's alone until it is pushed.
@@ -99,7 +99,7 @@ impl DrainStack {
     /// Closes the stack for good and answers what was still on it.
     pub(crate) fn close(&self) -> Drained {
         #[cfg(loom)]
-        self.sealed.with_mut(|_| ());
+        self.sealed.set(true);
         // Acquire: as in `take`. Release: pairs with the acquire loads in `push`.
         Drained { next: self.head.swap(closed(), Ordering::AcqRel) }
     }

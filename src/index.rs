@@ -231,7 +231,7 @@ impl Index {
         let lease = NonNull::new(self.shared.lease(request.key.slot()))?;
         // SAFETY: loaded from its slot under the guard.
         let open = unsafe { lease.as_ref() };
-        open.touch();
+        open.alive.seen();
         let well =
             self.known(request, published) && verdict::clear(open, &self.shared.geometry, request);
         if well { Some((lease, self.hull(request)?)) } else { None }
@@ -426,7 +426,7 @@ impl Index {
         let lease = self.shared.lease(key.slot());
         // SAFETY: loaded from its slot under the guard.
         let alive = unsafe { lease.as_ref() }.ok_or(Stale::Gone).and_then(|lease| {
-            lease.touch();
+            lease.alive.seen();
             alive(lease, key).map(|()| lease)
         });
         if let Some(stale) = self.shared.overriding(epoch) {

@@ -11,7 +11,7 @@ use std::sync::Arc as StdArc;
 use crate::ids::{BlockId, RequestKey};
 use crate::shared::Shared;
 use crate::storage::Root;
-use crate::sync::{AtomicPtr, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{Alive, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
 use crate::word::Word;
 
 /// How the life of a lease has ended.
@@ -204,9 +204,7 @@ pub(crate) struct Lease {
     others: Box<[Cells]>,
     pub(crate) ended: Ended,
     pub(crate) held: Option<Held>,
-    /// Written when reclaimed, so that loom reports whoever may still read.
-    #[cfg(loom)]
-    pub(crate) alive: UnsafeCell<()>,
+    pub(crate) alive: Alive,
 }
 
 const _: () = assert!(cfg!(loom) || size_of::<Lease>() <= 256);
@@ -250,8 +248,7 @@ impl Lease {
             others: new.tables.collect(),
             ended: new.ended,
             held: new.held,
-            #[cfg(loom)]
-            alive: UnsafeCell::new(()),
+            alive: Alive::new(),
         }
     }
 
@@ -280,20 +277,12 @@ impl Lease {
         // Acquire: pairs with the release store in `raise`.
         self.raised.load(Ordering::Acquire).max(cells.floor)
     }
-
-    /// Tells loom that the lease is read now.
-    #[inline(always)]
-    pub(crate) fn touch(&self) {
-        #[cfg(loom)]
-        self.alive.with(|_| ());
-    }
 }
 
-/// Tells loom that the lease is not there any more.
 #[cfg(loom)]
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.alive.with_mut(|_| ());
+        self.alive.end();
     }
 }
 

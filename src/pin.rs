@@ -113,7 +113,7 @@ unsafe fn give_back(lease: *mut Lease) {
     // the last pin of a closed lease, the scheduler may free it at any time: no reference to it is
     // held, and what is needed afterwards was read before.
     let (before, shared) = unsafe {
-        (*lease).touch();
+        (*lease).alive.seen();
         let shared = (*lease).shared;
         // Release: pairs with the acquire half of the close, or of the unpin that drains the lease
         // and hands it to the scheduler: whatever this reader did with the blocks happened before
@@ -160,7 +160,7 @@ impl Pin {
         // SAFETY: the pin keeps the lease alive, and everything that is written while it may be
         // read is atomic or in a cell.
         let lease = unsafe { self.lease.as_ref() };
-        lease.touch();
+        lease.alive.seen();
         lease
     }
 

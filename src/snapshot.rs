@@ -82,7 +82,7 @@ pub(crate) unsafe fn at_epoch(mut newest: *const Lease, epoch: Epoch) -> *const 
     // SAFETY: the newest lease is alive under the guard. A lease that is not visible yet links to
     // one that is retired only after a publish that this guard began before.
     while let Some(lease) = unsafe { newest.as_ref() } {
-        lease.touch();
+        lease.alive.seen();
         if lease.opened <= epoch.0 {
             break;
         }

@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 
 use crate::ids::BlockId;
 use crate::lease::Lease;
-use crate::sync::UnsafeCell;
+use crate::sync::{Alive, UnsafeCell};
 
 /// Positions in a chunk, and children of a node, as a power of two. Small under test
 /// configurations, so that tests reach deep trees.
@@ -61,21 +61,25 @@ struct Chunk {
     born: Version,
     base: u64,
     entries: [UnsafeCell<Packed>; FAN],
+    alive: Alive,
 }
 
 #[repr(align(32))]
 struct Node {
     born: Version,
     children: [UnsafeCell<*mut ()>; FAN],
+    alive: Alive,
 }
 
 impl Chunk {
     fn set_up(&mut self, born: Version, base: u64) {
         self.born = born;
         self.base = base;
+        self.alive = Alive::new();
     }
 
     fn entry(&self, at: usize) -> Entry {
+        self.alive.seen();
         // SAFETY: the caller reads below a length it has loaded, so the entry was written before
         // that length was stored and is not written again; or the caller is the scheduler, which
         // is the only one to write.
@@ -157,7 +161,9 @@ impl Root {
         while height > 0 && !piece.is_null() {
             let at = (position >> (BITS * height)) as usize & (FAN - 1);
             // SAFETY: pieces above height 0 are nodes, and the caller keeps them alive.
-            piece = unsafe { (*piece.cast::<Node>()).child(at) };
+            let node = unsafe { &*piece.cast::<Node>() };
+            node.alive.seen();
+            piece = node.child(at);
             height -= 1;
         }
         piece.cast::<Chunk>()
@@ -247,26 +253,17 @@ impl Piece {
         each(Piece { whole: false, ..self });
     }
 
-    /// Marks every cell as written, so that loom reports whoever may still read it.
+    /// Tells loom that nobody can read it any more.
     ///
     /// # Safety
-    /// The pieces are alive.
+    /// The piece is alive.
     #[cfg(loom)]
-    pub(crate) unsafe fn poison(self) {
-        // SAFETY: alive, and of the type that the height tells.
+    pub(crate) unsafe fn end(self) {
+        // SAFETY: the caller's, and a chunk at height 0, a node above.
         unsafe {
-            self.for_each(&mut |piece| {
-                if piece.height == 0 {
-                    (*piece.ptr.cast::<Chunk>())
-                        .entries
-                        .iter()
-                        .for_each(|entry| entry.with_mut(|_| ()));
-                } else {
-                    (*piece.ptr.cast::<Node>())
-                        .children
-                        .iter()
-                        .for_each(|child| child.with_mut(|_| ()));
-                }
+            self.for_each(&mut |piece| match piece.height {
+                0 => (*piece.ptr.cast::<Chunk>()).alive.end(),
+                _ => (*piece.ptr.cast::<Node>()).alive.end(),
             });
         }
     }
@@ -291,7 +288,12 @@ impl Pool {
     fn chunk(&mut self, born: Version, base: u64) -> *mut Chunk {
         let mut chunk = self.chunks.pop().unwrap_or_else(|| {
             let empty = |_| UnsafeCell::new(Packed { block: HOLE, since: 0 });
-            Box::new(Chunk { born: 0, base: 0, entries: std::array::from_fn(empty) })
+            Box::new(Chunk {
+                born: 0,
+                base: 0,
+                entries: std::array::from_fn(empty),
+                alive: Alive::new(),
+            })
         });
         chunk.set_up(born, base);
         Box::into_raw(chunk)
@@ -301,12 +303,13 @@ impl Pool {
         let node = match self.nodes.pop() {
             Some(mut node) => {
                 node.born = born;
+                node.alive = Alive::new();
                 (0..FAN).for_each(|at| node.set_child(at, ptr::null_mut()));
                 node
             }
             None => {
                 let empty = |_| UnsafeCell::new(ptr::null_mut());
-                Box::new(Node { born, children: std::array::from_fn(empty) })
+                Box::new(Node { born, children: std::array::from_fn(empty), alive: Alive::new() })
             }
         };
         Box::into_raw(node)
@@ -342,7 +345,7 @@ impl Pool {
         #[cfg(loom)]
         // SAFETY: the caller's.
         unsafe {
-            piece.poison();
+            piece.end();
         }
         // SAFETY: the caller's.
         unsafe {

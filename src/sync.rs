@@ -34,3 +34,32 @@ impl<T> UnsafeCell<T> {
         f(self.0.get())
     }
 }
+
+/// Whether something is still there that is reclaimed once nobody can read it. Loom reports whoever
+/// reads it at the same time or afterwards; nothing at all otherwise.
+pub(crate) struct Alive {
+    #[cfg(loom)]
+    yes: loom::cell::Cell<bool>,
+}
+
+impl Alive {
+    pub(crate) fn new() -> Alive {
+        Alive {
+            #[cfg(loom)]
+            yes: loom::cell::Cell::new(true),
+        }
+    }
+
+    /// Somebody reads it.
+    #[inline(always)]
+    pub(crate) fn seen(&self) {
+        #[cfg(loom)]
+        assert!(self.yes.get(), "read after it was reclaimed");
+    }
+
+    /// It is reclaimed.
+    pub(crate) fn end(&self) {
+        #[cfg(loom)]
+        self.yes.set(false);
+    }
+}

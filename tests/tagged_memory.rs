@@ -15,9 +15,9 @@ mod memory;
 #[path = "tagged_memory/reader.rs"]
 mod reader;
 
-use std::sync::{Mutex, PoisonError};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use memory::{Shape, World};
 use reader::{Reader, Tally};
 
 const READERS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The tests of this file share the cores with nobody of their own.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -45,21 +46,21 @@ enum End {
 
 #[test]
 fn one_group() {
-    let shape = Shape { blocks: 160, block_sizes: vec![16], commits: false };
+    let shape = Shape { blocks: 400, block_sizes: vec![16], commits: false };
     run(&shape, End::ReadersFirst);
     run(&shape, End::Drain);
 }
 
 #[test]
 fn two_groups_with_commits() {
-    let shape = Shape { blocks: 240, block_sizes: vec![16, 24], commits: true };
+    let shape = Shape { blocks: 600, block_sizes: vec![16, 24], commits: true };
     run(&shape, End::ReadersFirst);
     run(&shape, End::Drain);
 }
 
 #[test]
 fn pins_outlive_the_scheduler() {
-    let shape = Shape { blocks: 120, block_sizes: vec![4], commits: false };
+    let shape = Shape { blocks: 300, block_sizes: vec![4], commits: false };
     run(&shape, End::SchedulerFirst);
     run(&shape, End::SchedulerFirst);
 }
@@ -102,9 +103,13 @@ fn run(shape: &Shape, end: End) {
     let tallies: Vec<Tally> = thread::scope(|scope| {
         let running: Vec<_> = readers.into_iter().map(|r| scope.spawn(|| r.run())).collect();
         let stop = world.stop_at_the_end();
-        let until = Instant::now() + time_for_one_run();
         let failed = || running.iter().any(|reader| reader.is_finished());
-        while Instant::now() < until && !failed() {
+        let uneventful = || world.copies_refused.load(Ordering::Relaxed) == 0;
+        let (begun, enough) = (Instant::now(), time_for_one_run());
+        // A machine that is busy with other things gets more time for something to happen.
+        while !failed()
+            && (begun.elapsed() < enough || (uneventful() && begun.elapsed() < PATIENCE))
+        {
             churn.step();
         }
         if failed() {
@@ -123,6 +128,7 @@ fn run(shape: &Shape, end: End) {
         churn.account();
         tallies
     });
+    assert!(world.copies_refused.into_inner() > 0, "nothing was lost under a copy");
     assert_something_happened(&tallies, end);
 }
 
@@ -141,7 +147,6 @@ fn assert_something_happened(tallies: &[Tally], end: End) {
     println!("{tallies:#?}");
     assert!(sum(|t| t.pinned) > 0, "nothing was pinned");
     assert!(sum(|t| t.copied) > 0, "nothing was copied");
-    assert!(sum(|t| t.copies_refused) > 0, "nothing was lost under a copy");
     assert!(sum(|t| t.handed_over) > 0 && sum(|t| t.narrowed) > 0 && sum(|t| t.pictures) > 0);
     assert!(refused(Stale::Gone) > 0 && refused(Stale::NewLife) > 0, "no life ended in time");
     assert_eq!(refused(Stale::EpochUnknown) + refused(Stale::Reset), 0);

@@ -1,10 +1,10 @@
-//! The stand-in for reclamation under loom: counts who is reading, and "frees" by a tracked write
-//! to every cell, so that loom reports whoever may still read. The memory itself is kept until the
-//! model ends.
+//! The stand-in for reclamation under loom: counts who reads, and "frees" by a tracked write to
+//! every cell, so that loom reports whoever may still read, and whoever reads later finds out. The
+//! memory itself is kept until the model ends.
 //!
-//! Simpler than epochs, and so searched to the end in seconds. It orders no more than it has to: who
-//! enters learns of what was freed before, and who frees learns of the reads before. The second tier
-//! of models runs the real one.
+//! Simpler than epochs, and so searched to the end in seconds. It orders no more than any
+//! reclamation has to: what is freed was unlinked before whoever enters afterwards, and read before
+//! by whoever has left. The second tier of models runs the real one.
 
 use std::sync::Mutex;
 
@@ -13,11 +13,11 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::tally::{Tallies, Tally};
 
 pub(crate) struct Reclaim {
-    reading: AtomicU64,
-    /// Waits for the last reader. Invisible to loom: pushed to only after `reading` was found above
-    /// zero by a read-modify-write, and emptied only by who brings it to zero by another.
+    entered: AtomicU64,
+    left: AtomicU64,
+    /// For a moment in which nobody reads. The scheduler's alone.
     waiting: Mutex<Vec<Box<Batch>>>,
-    /// Poisoned, and kept until the end.
+    /// Freed, and kept until the end.
     gone: Mutex<Vec<Box<Batch>>>,
     tallies: Tallies,
 }
@@ -30,7 +30,8 @@ pub(crate) struct Entered<'a> {
 impl Reclaim {
     pub(crate) fn new() -> Reclaim {
         Reclaim {
-            reading: AtomicU64::new(0),
+            entered: AtomicU64::new(0),
+            left: AtomicU64::new(0),
             waiting: Mutex::default(),
             gone: Mutex::default(),
             tallies: Tallies::new(),
@@ -38,38 +39,38 @@ impl Reclaim {
     }
 
     pub(crate) fn enter(&self) -> Entered<'_> {
-        // Acquire: pairs with the release of whoever has freed something.
-        self.reading.fetch_add(1, Ordering::Acquire);
+        // Acquire: pairs with the release in `returned`.
+        self.entered.fetch_add(1, Ordering::Acquire);
         Entered { reclaim: self, tally: self.tallies.common() }
     }
 
     pub(crate) fn retire(&self, batch: Box<Batch>) {
-        // Acquire: pairs with the release of the readers that have left. Release: whoever enters
-        // from here on finds that the batch was unlinked. Where there are readers the last of them
-        // frees it, and passes that on.
-        if self.reading.fetch_add(0, Ordering::AcqRel) == 0 {
-            self.free(batch);
-        } else {
-            self.waiting.lock().unwrap().push(batch);
-        }
-    }
-
-    fn free(&self, batch: Box<Batch>) {
-        for &lease in &batch.leases {
-            // SAFETY: nothing is freed before the model ends.
-            unsafe { (*lease).alive.with_mut(|_| ()) };
-        }
-        for &piece in &batch.pieces {
-            // SAFETY: as above.
-            unsafe { piece.poison() };
-        }
-        self.gone.lock().unwrap().push(batch);
+        self.waiting.lock().unwrap().push(batch);
     }
 
     pub(crate) fn nudge(&self) {}
 
     pub(crate) fn returned(&self) -> Returns {
+        let mut waiting = self.waiting.lock().unwrap();
+        if !waiting.is_empty() && self.nobody_reads() {
+            let mut gone = self.gone.lock().unwrap();
+            for batch in waiting.drain(..) {
+                // SAFETY: nothing is freed before the model ends.
+                batch.leases.iter().for_each(|&lease| unsafe { (*lease).alive.end() });
+                // SAFETY: as above.
+                batch.pieces.iter().for_each(|piece| unsafe { piece.end() });
+                gone.push(batch);
+            }
+        }
         Returns::NONE
+    }
+
+    /// Whether all who have entered have left.
+    fn nobody_reads(&self) -> bool {
+        // Acquire: pairs with the release of those who left. An addition, to find the latest.
+        let left = self.left.fetch_add(0, Ordering::Acquire);
+        // Release: pairs with the acquire of those who enter from here on.
+        self.entered.compare_exchange(left, left, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn tallies(&self) -> &Tallies {
@@ -79,10 +80,7 @@ impl Reclaim {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        // AcqRel: as in `retire`.
-        if self.reclaim.reading.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let waiting = std::mem::take(&mut *self.reclaim.waiting.lock().unwrap());
-            waiting.into_iter().for_each(|batch| self.reclaim.free(batch));
-        }
+        // Release: pairs with the acquire in `nobody_reads`.
+        self.reclaim.left.fetch_add(1, Ordering::Release);
     }
 }

@@ -208,6 +208,7 @@ impl Blocks {
     }
 
     /// A block in a tenancy gains a listing. `lives` tells which key lives in a slot, if any.
+    #[inline]
     pub(super) fn share(
         &mut self,
         block: BlockId,
@@ -424,6 +425,7 @@ struct Arrival {
 }
 
 impl Arrivals {
+    #[inline]
     fn push(&mut self, before: Option<u32>, by: RequestKey) -> u32 {
         let count = before.map_or(0, |at| self.nodes[at as usize].count) + 1;
         let arrival = Arrival { by, before: before.unwrap_or(u32::MAX), count };

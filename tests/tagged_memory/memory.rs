@@ -107,6 +107,8 @@ pub struct World {
     pub shape: Shape,
     pub memory: Memory,
     pictures: RwLock<VecDeque<Arc<Picture>>>,
+    /// Copies that were thrown away, over all readers: the rarest of what must have happened.
+    pub copies_refused: AtomicU64,
     /// No more kept pins: the index is draining.
     pub winding_down: AtomicBool,
     pub stop: AtomicBool,
@@ -118,6 +120,7 @@ impl World {
             memory: Memory::new(shape.blocks),
             shape,
             pictures: RwLock::default(),
+            copies_refused: AtomicU64::new(0),
             winding_down: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         }

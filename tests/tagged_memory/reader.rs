@@ -27,7 +27,6 @@ pub struct Tally {
     pub pinned: u64,
     pub refused: [u64; Stale::COUNT],
     pub copied: u64,
-    pub copies_refused: u64,
     pub handed_over: u64,
     pub narrowed: u64,
     pub pictures: u64,
@@ -35,7 +34,7 @@ pub struct Tally {
 
 /// Plans that wait to be pinned, and pins that are kept, per thread.
 const PLANNED: usize = 48;
-const KEPT: usize = 6;
+const KEPT: usize = 4;
 
 pub struct Reader<'w> {
     world: &'w World,
@@ -268,13 +267,17 @@ impl<'w> Reader<'w> {
         if planned.request.kind() == Kind::Load || self.index.check(&planned.request).is_err() {
             return;
         }
+        if self.dice.one_in(4) {
+            // Long enough for the blocks to be lost and to be somebody else's.
+            std::thread::sleep(Duration::from_micros(200));
+        }
         let mut copy = Vec::new();
         for (block, content) in planned.entries() {
             copy.push((block, content, self.world.memory.read(block)));
             self.let_the_others_work();
         }
         if let Err(stale) = self.index.check(&planned.request) {
-            self.tally.copies_refused += 1;
+            self.world.copies_refused.fetch_add(1, Ordering::Relaxed);
             assert!(!planned.calm || stale == Stale::Draining, "{stale}: {:?}", planned.request);
             return;
         }
