@@ -232,8 +232,9 @@ impl Index {
         // SAFETY: loaded from its slot under the guard.
         let open = unsafe { lease.as_ref() };
         open.alive.seen();
-        let well =
-            self.known(request, published) && verdict::clear(open, &self.shared.geometry, request);
+        let well = self.known(request, published)
+            // SAFETY: under the guard, since before the lease was loaded.
+            && unsafe { verdict::clear(open, &self.shared.geometry, request) };
         if well { Some((lease, self.hull(request)?)) } else { None }
     }
 

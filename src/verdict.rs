@@ -1,7 +1,8 @@
 //! Whether ownership is unchanged: the one judgement behind `pin`, `check`, `plan` and `replan`.
 //!
-//! [`clear`] is the hot path: a few loads from the lease, none from the table's storage. It says
-//! yes only where [`examine`] would; [`examine`] is the whole definition, told in order of reasons.
+//! [`clear`] is the hot path: a few loads from the lease, and one look into the table's storage where
+//! the table has grown since the plan. It says yes only where [`examine`] would; [`examine`] is the
+//! whole definition, told in order of reasons.
 
 #![allow(unsafe_code)]
 
@@ -36,29 +37,39 @@ fn needs_commits(geometry: &Geometry, request: &SaveRequest) -> bool {
 }
 
 /// Whether everything is well at a glance: the lease is of the life, the range lies between the
-/// front and the end, meets no hole and no replaced position, nothing in the whole table is younger
-/// than the epoch, and all tokens are committed. There are groups, and they are known to exist.
+/// front and the end, meets no hole and no replaced position, its last position is not younger than
+/// the epoch, and all tokens are committed. There are groups, and they are known to exist.
 ///
 /// Whether the life is alive need not be asked: the lease that ends a life has empty tables, and no
 /// range is empty.
+///
+/// # Safety
+/// As for [`examine`].
 #[inline(always)]
-pub(crate) fn clear(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
+pub(crate) unsafe fn clear(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
     lease.key == request.key
         && if request.groups == Groups::only(GroupId(0)) {
-            clear_in(lease, lease.first(), geometry, geometry.first(), request)
+            // SAFETY: the caller's.
+            unsafe { clear_in(lease, lease.first(), geometry, geometry.first(), request) }
         } else {
-            clear_in_all(lease, geometry, request)
+            // SAFETY: the caller's.
+            unsafe { clear_in_all(lease, geometry, request) }
         }
 }
 
+/// # Safety
+/// As for [`examine`].
 #[inline(never)]
-fn clear_in_all(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
+unsafe fn clear_in_all(lease: &Lease, geometry: &Geometry, request: &SaveRequest) -> bool {
     each_group(lease, geometry, request)
-        .all(|(_, shape, cells)| clear_in(lease, cells, geometry, shape, request))
+        // SAFETY: the caller's.
+        .all(|(_, shape, cells)| unsafe { clear_in(lease, cells, geometry, shape, request) })
 }
 
+/// # Safety
+/// As for [`examine`].
 #[inline(always)]
-fn clear_in(
+unsafe fn clear_in(
     lease: &Lease,
     cells: &Cells,
     geometry: &Geometry,
@@ -70,8 +81,20 @@ fn clear_in(
     u64::from(extent.front) <= lo
         && hi <= u64::from(extent.len)
         && !cells.patch().meets(lo, hi)
-        && cells.youngest() <= request.epoch.0
+        // SAFETY: the caller's; the range lies below the length.
+        && (cells.youngest() <= request.epoch.0 || unsafe { ends_old(cells, hi, request.epoch.0) })
         && (!needs_commits(geometry, request) || lease.committed(cells) >= request.end)
+}
+
+/// Whether nothing in a range that does not meet the patch, and ends at `hi`, is younger than the
+/// epoch: `since` never decreases there, so the last position answers for all.
+///
+/// # Safety
+/// As for [`examine`], and `hi` lies below a length loaded before.
+#[inline(never)]
+unsafe fn ends_old(cells: &Cells, hi: u64, epoch: u64) -> bool {
+    // SAFETY: the caller's.
+    unsafe { cells.root().entry(hi as u32 - 1) }.is_none_or(|last| last.since <= epoch)
 }
 
 /// The groups of a request, with what a lease shows of them.
