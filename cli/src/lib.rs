@@ -1,0 +1,12 @@
+//! The `tenure` command. `tenure replay` ([`sim`]) shows on request traces that nobody reads a block
+//! that is not its own, and what that costs; `tenure scenario` ([`scenario`]) reproduces incidents.
+
+pub mod args;
+mod command;
+pub mod profile;
+pub mod report;
+pub mod scenario;
+pub mod sim;
+pub mod trace;
+
+pub use command::run;
