@@ -10,7 +10,7 @@
 //! RUSTFLAGS="--cfg loom --cfg crossbeam_loom" cargo test -p loom-tests --release
 //! ```
 //!
-//! Words after `--` select the models whose names contain one of them. Without `--cfg loom` there
+//! Words after `--` select the models whose names contain one of them (with `--exact`: are one of them). Without `--cfg loom` there
 //! is nothing here.
 #![cfg(loom)]
 

@@ -1,0 +1,229 @@
+"""The flaws that `weaken.py` plants, and the models that find them."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Flaw:
+    name: str
+    function: str
+    # For an ordering: what stands before it in the function, and what it is and becomes.
+    # Otherwise: code of the function, there once, and what takes its place.
+    edits: list
+    models: list
+    is_ordering: bool = False
+
+
+def weaker(name, function, near, was, becomes, *models):
+    name = f"{name}: {was} -> {becomes}"
+    return Flaw(name, function, [(near, (was, becomes))], list(models), True)
+
+
+def flaw(name, function, edits, *models):
+    return Flaw(name, function, edits, list(models))
+
+
+ORDERINGS = [
+    weaker("slot store", "install", "slot.store", "Release", "Relaxed"),
+    weaker("slot load", "lease", "slot.load", "Acquire", "Relaxed"),
+    weaker("epoch store", "publish", "epoch.store", "Release", "Relaxed"),
+    weaker("epoch load", "epoch", "epoch.load", "Acquire", "Relaxed"),
+    weaker("root store", "grow", "root.store", "Release", "Relaxed"),
+    weaker("root load", "root", "root.load", "Acquire", "Relaxed"),
+    weaker("extent store", "grow", "extent.store", "Release", "Relaxed"),
+    weaker("extent load", "extent", "extent.load", "Acquire", "Relaxed"),
+    weaker("committed store", "raise", "raised.store", "Release", "Relaxed"),
+    weaker("committed load", "committed", "raised.load", "Acquire", "Relaxed"),
+    weaker("word load, closed", "take", "let _ = lease", "Acquire", "Relaxed"),
+    weaker("word close", "close", "word.fetch_add", "AcqRel", "Acquire"),
+    weaker("word close", "close", "word.fetch_add", "AcqRel", "Release"),
+    weaker("word unpin", "give_back", "word.fetch_sub", "AcqRel", "Acquire"),
+    weaker("word unpin", "give_back", "word.fetch_sub", "AcqRel", "Release"),
+    weaker("word unpin by adoption", "adopt", "word.fetch_sub", "AcqRel", "Acquire"),
+    weaker("word unpin by adoption", "adopt", "word.fetch_sub", "AcqRel", "Release"),
+    weaker("word load, reclaimable", "reclaimable_now", "word.load", "Acquire", "Relaxed"),
+    weaker("stack push, head load", "push", "head.load", "Acquire", "Relaxed"),
+    weaker("stack push", "push", "compare_exchange_weak", "Release", "Relaxed"),
+    weaker("stack push, failure", "push", "compare_exchange_weak", "Acquire", "Relaxed"),
+    weaker("stack take", "take", "head.swap", "Acquire", "Relaxed"),
+    weaker("stack close", "close", "head.swap", "AcqRel", "Acquire"),
+    weaker("stack close", "close", "head.swap", "AcqRel", "Release"),
+    weaker("fence of check", "check", "fence(", "Acquire", "Release"),
+]
+
+FLAWS = [
+    flaw("the old lease is closed before its successor is in the slot", "supersede", [
+        ("self.shared.install(slot, lease);",
+         "if let Some(before) = before { self.close(before); } self.shared.install(slot, lease);"),
+    ]),
+    flaw("blocks are given up before the old lease is closed", "change", [
+        ("self.supersede(key.slot(), life, Ended::No);",
+         "self.give_up(life, key, group, before, lost.clone(), false);"),
+        ("self.give_up(life, key, group, before, lost, false);",
+         "self.supersede(key.slot(), life, Ended::No);"),
+    ]),
+    flaw("what an ended life had is given up before its lease is closed", "release_life", [
+        ("let ended = self.end_life(life, Ended::Released, true);",
+         "let queue = std::mem::take(&mut self.lives[life].queue);"
+         " let ended = self.end_life(life, Ended::Released, true);"
+         " let closed = std::mem::replace(&mut self.lives[life].queue, queue);"),
+        ("self.give_up_all(life, key, ended);",
+         "self.give_up_all(life, key, ended); self.lives[life].queue.extend(closed);"),
+    ]),
+    flaw("a loss forgets the leases before the one it has closed", "supersede", [
+        ("self.close(before);", "self.lives[life].queue.clear(); self.close(before);"),
+    ]),
+    flaw("a block waits only for the newest lease that covers it", "has_drained", [
+        ("self.leases[id].undrained = false;",
+         "self.leases[id].undrained = false;"
+         " for block in std::mem::take(&mut self.leases[id].kept) { self.blocks.let_go(block); }"),
+    ]),
+    flaw("a version links to a hidden one", "supersede", [
+        ("(unsafe { (*record.lease).before }, true)", "(record.lease.cast_const(), true)"),
+    ]),
+    flaw("hidden versions are kept like others, and linked past", "supersede", [
+        ("Some(record) => (record.lease.cast_const(), false)",
+         "Some(record) => (unsafe { (*record.lease).before }, false)"),
+    ]),
+    flaw("a new life in a slot does not link to the old one", "supersede", [
+        ("before: link,",
+         "before: if before.is_some_and(|id| self.leases[id].life != Some(life))"
+         " { std::ptr::null() } else { link },"),
+    ]),
+    flaw("a version is retired before its successor is published", "take_in", [
+        ("opened <= self.epoch.0", "opened <= self.epoch.0 + 1"),
+        ("self.tended < self.epoch.0", "true"),
+    ]),
+    flaw("a version is retired while its pins keep it", "retire_if_done", [
+        ("|| record.queued", ""),
+    ]),
+    flaw("storage is retired with the change that replaces it", "change", [
+        ("self.dispose(piece, user);", "self.batch.pieces.push(piece);"),
+    ]),
+    flaw("view loads the slot before the epoch", "view", [
+        ("let epoch = self.shared.epoch();", "let newest = self.shared.lease(key.slot());"),
+        ("let newest = self.shared.lease(key.slot());", "let epoch = self.shared.epoch();"),
+    ]),
+    flaw("a snapshot loads each slot before the epoch", "build", [
+        ("let epoch = shared.epoch();",
+         "let all: Vec<_> = (0..shared.max_requests()).map(|slot| shared.lease(slot)).collect();"
+         " let epoch = shared.epoch();"),
+        ("at_epoch(shared.lease(slot), epoch)", "at_epoch(all[slot as usize], epoch)"),
+    ]),
+    flaw("a snapshot loads the epoch again for each slot", "build", [
+        ("at_epoch(shared.lease(slot), epoch)", "at_epoch(shared.lease(slot), shared.epoch())"),
+    ]),
+    flaw("a pin is taken by an addition that is undone", "take", [
+        ("if word.is_closed() {",
+         "if word.is_closed() { lease.word.fetch_add(Word::ONE_PIN, Ordering::AcqRel);"
+         " unsafe { give_back((&raw const *lease).cast_mut()) };"),
+    ]),
+    flaw("a closed lease is taken for a drain at once", "pin_newest", [
+        ("Take::Closed => closed = lease.as_ptr()",
+         "Take::Closed => return Err(self.settle(request, Stale::Draining).into())"),
+    ]),
+    flaw("a pin does not widen the hull", "with_pin", [
+        ("self.hull().widened_by(range)", "range"),
+    ]),
+    flaw("a pin that finds none keeps the hull", "with_pin", [
+        ("if pins == 0 { range }", "if self.0 == 0 { range }"),
+    ]),
+    flaw("a pin is not judged by the key", "clear", [
+        ("lease.key == request.key &&", ""),
+    ]),
+    flaw("a life is not told from the one before it", "lives", [
+        ("lease.key == key &&", ""),
+    ]),
+    flaw("the last unpin of an open lease hands it back", "drains", [
+        ("self.0 & (Word::CLOSED | u64::from(Word::MAX_PINS) << 48) == Word::CLOSED | Word::ONE_PIN",
+         "self.pins() == 1"),
+    ]),
+    flaw("the length is stored before the root", "grow", [
+        ("self.root.store(",
+         "self.extent.store(pack(table.extent.front, table.extent.len), Ordering::Release);"
+         " self.root.store("),
+    ]),
+    flaw("the length is stored before the entries", "append", [
+        ("let table = &mut self.lives[life].tables[group.index()];",
+         "let mut early = self.lives[life].tables[group.index()].state();"
+         " early.extent.len += blocks.len() as u32; early.youngest = epoch;"
+         " self.lease(life).cells(group.index()).grow(early);"
+         " let table = &mut self.lives[life].tables[group.index()];"),
+    ]),
+    flaw("the youngest epoch is stored after the length", "grow", [
+        ("self.youngest.store(table.youngest, Ordering::Relaxed);", ""),
+        ("self.extent.store(pack(table.extent.front, table.extent.len), Ordering::Release);",
+         "self.extent.store(pack(table.extent.front, table.extent.len), Ordering::Release);"
+         " self.youngest.store(table.youngest, Ordering::Release);"),
+    ]),
+    flaw("appending does not raise the youngest epoch", "append", [
+        ("table.youngest = epoch;", ""),
+    ]),
+    flaw("appending a hole does not widen the patch", "append", [
+        ("table.patch = table.patch.with(len + first as u32, len + last as u32 + 1);",
+         "let _ = (first, last);"),
+    ]),
+    flaw("readers load the root before the length", "visible_len", [
+        ("let len = cells.extent().len;", "let root = cells.root(); let len = cells.extent().len;"),
+        ("let root = cells.root();", ""),
+    ]),
+    flaw("regrowth writes in place", "truncated", [
+        ("self.shared_tail = true;", ""),
+    ]),
+    flaw("a pin lists its blocks without a guard", "blocks_of", [
+        ("let _entered = shared.reclaim.enter();", ""),
+    ]),
+    flaw("invalidating lowers what is committed in place", "invalidate_life", [
+        ("self.supersede(self.lives[life].key.slot(), life, Ended::No);", "self.lease(life).raise(0);"),
+    ]),
+    flaw("a drain does not close the leases", "begin_drain", [
+        ("for id in newest { self.close(id); }", "drop(newest);"),
+    ]),
+    flaw("a lease made while draining is open", "supersede", [
+        ("ended == Ended::No && !self.draining", "ended == Ended::No"),
+    ]),
+    flaw("a drain closes the leases before it sets the flag", "begin_drain", [
+        ("self.shared.set_draining();", ""),
+        ("for id in newest { self.close(id); }",
+         "for id in newest { self.close(id); } self.shared.set_draining();"),
+    ]),
+    flaw("a reset ends the lives before it stores its epoch", "end_all", [
+        ("self.shared.set_reset_floor(Epoch(self.epoch.0 + 1));", ""),
+        ("for life in live { self.release_life(life); }",
+         "for life in live { self.release_life(life); }"
+         " self.shared.set_reset_floor(Epoch(self.epoch.0 + 1));"),
+    ]),
+    flaw("the stack is taken by a load and a store", "take", [
+        ("self.head.swap(ptr::null_mut(), Ordering::Acquire)",
+         "{ let all = self.head.load(Ordering::Acquire);"
+         " self.head.store(ptr::null_mut(), Ordering::Release); all }"),
+    ]),
+    flaw("an ending scheduler leaves no counts behind", "wind_up", [
+        ("for _ in 0..self.undrained {", "for _ in 0..0 {"),
+    ]),
+    flaw("an ending scheduler does not close the stack", "close", [
+        ("self.head.swap(closed(), Ordering::AcqRel)",
+         "self.head.swap(ptr::null_mut(), Ordering::AcqRel)"),
+    ]),
+    flaw("an ending scheduler does not close the leases", "wind_up", [
+        ("self.close(id);", "let _ = id;"),
+    ]),
+    flaw("the last unpin after the scheduler's end frees its lease", "hand_back", [
+        ("Arc::decrement_strong_count(shared);",
+         "drop(Box::from_raw(lease)); Arc::decrement_strong_count(shared);"),
+    ]),
+    flaw("a narrowed pin ends the old one before its blocks are held", "adopt", [
+        ("let instead_of = unsafe {",
+         "let old = unsafe { (*lease).held.as_ref() }.map(|held| held.instead_of);"
+         " if let Some(old) = old && unsafe { Word((*old).word.fetch_sub(Word::ONE_PIN,"
+         " Ordering::AcqRel)) }.drains() { self.taken(old); }"
+         " let instead_of = unsafe {"),
+        ("[instead_of, Some(lease)]", "[instead_of.filter(|_| false), Some(lease)]"),
+    ]),
+    flaw("a narrowed pin ends the old one by itself", "narrow", [
+        ("self.lease = new;", "give_back(self.lease); self.lease = new;"),
+    ]),
+    flaw("a step's end frees what a pin still holds", "is_free", [
+        ("self.listed == 0 && self.held == 0 &&", "self.listed == 0 &&"),
+    ]),
+]
