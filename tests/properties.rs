@@ -9,7 +9,10 @@ mod stories;
 use proptest::prelude::*;
 
 use model::driver::run;
-use model::ops::{any_op, hull_op, long_table_op, roomy_shapes, sequence, small_shapes};
+use model::ops::{
+    Op, Sequence, Who, any_op, hull_op, long_table_op, roomy_shapes, sequence, small_shapes,
+};
+use model::shape::Shape;
 
 /// `cases` unless the environment says how many.
 fn config(cases: u32) -> ProptestConfig {
@@ -36,7 +39,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(200))]
+    #![proptest_config(config(150))]
 
     #[test]
     fn index_and_model_agree_on_what_pins_keep(
@@ -59,4 +62,18 @@ proptest! {
     ) {
         run(shape, &ops, scheduler_first)?;
     }
+}
+
+/// More lives in one slot than a lease remembers the ends of.
+#[test]
+fn index_and_model_agree_on_how_old_lives_ended() {
+    let shape =
+        Shape { blocks: 4, null: None, block_sizes: vec![16], commits: false, max_requests: 1 };
+    let who = Who::Live(0);
+    let ends = (0..150).flat_map(|life| match life % 3 {
+        0 => vec![Op::Grow { who, blocks: 1 }, Op::Release { who }],
+        1 => vec![Op::Preempt { who }],
+        _ => vec![Op::Preempt { who }, Op::Publish],
+    });
+    run(shape, &Sequence(ends.collect()), false).unwrap();
 }

@@ -1,6 +1,6 @@
 //! The state of the pool's blocks, always found by looking.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tenure::{BlockId, BlockState, Counts, Error, Holder, RequestKey};
@@ -10,39 +10,44 @@ use super::pins::Protection;
 
 impl Model {
     pub fn state(&self, block: BlockId) -> BlockState {
-        if self.is_owned(block) {
-            BlockState::Owned
-        } else if self.is_held_by_pin(block) || self.is_held_by_step(block) {
-            BlockState::Held
-        } else {
-            BlockState::Free
-        }
+        self.states()[&block]
+    }
+
+    /// Every block of the pool.
+    pub fn states(&self) -> BTreeMap<BlockId, BlockState> {
+        let (owned, protected) = (self.owned(), self.protected());
+        let state = |block: &BlockId| match (owned.contains(block), protected.contains(block)) {
+            (true, _) => BlockState::Owned,
+            (false, true) => BlockState::Held,
+            (false, false) => BlockState::Free,
+        };
+        self.shape.pool().map(|block| (block, state(&block))).collect()
     }
 
     pub fn free_blocks(&self) -> BTreeSet<BlockId> {
-        self.shape.pool().filter(|&block| self.state(block) == BlockState::Free).collect()
+        let states = self.states();
+        self.shape.pool().filter(|block| states[block] == BlockState::Free).collect()
     }
 
-    fn is_owned(&self, block: BlockId) -> bool {
-        self.live().any(|life| life.lists(block))
+    /// What live requests list.
+    fn owned(&self) -> BTreeSet<BlockId> {
+        self.live().flat_map(|life| life.listed().map(|(_, _, block)| block)).collect()
     }
 
-    fn is_held_by_pin(&self, block: BlockId) -> bool {
-        let kept = self.lives.iter().flat_map(|life| &life.queue).any(|l| l.kept.contains(&block));
-        let exact = self.pins.values().any(|pin| match &pin.protection {
-            Protection::Exact(blocks) => blocks.contains(&block),
-            Protection::Lease(_) => false,
+    /// What pins keep and open steps may still write, whoever lists it.
+    fn protected(&self) -> BTreeSet<BlockId> {
+        let kept = self.lives.iter().flat_map(|life| &life.queue).flat_map(|lease| &lease.kept);
+        let exact = self.pins.values().flat_map(|pin| match &pin.protection {
+            Protection::Exact(blocks) => blocks.as_slice(),
+            Protection::Lease(_) => &[],
         });
-        kept || exact || self.ended_holds.iter().any(|blocks| blocks.contains(&block))
-    }
-
-    /// Whether a step is open that began before the block was given up. Fences of earlier stays are
-    /// no trouble: the block became free when all the steps up to them had ended.
-    fn is_held_by_step(&self, block: BlockId) -> bool {
-        match self.fences.get(&block) {
-            Some(fence) => self.steps.iter().any(|(step, _)| step <= fence),
-            None => false,
-        }
+        let ended = self.ended_holds.iter().flatten();
+        // A fence of an earlier stay is no trouble: the block became free when all the steps up to
+        // it had ended.
+        let awaits_step = |fence| self.steps.iter().any(|(step, _)| step <= fence);
+        let fenced = self.fences.iter().filter(|(_, fence)| awaits_step(fence));
+        let fenced = fenced.map(|(block, _)| block);
+        kept.chain(exact).chain(ended).chain(fenced).copied().collect()
     }
 
     /// A call of the scheduler like any other, which takes in what pins have given back.
@@ -51,7 +56,8 @@ impl Model {
     }
 
     pub fn counts(&self) -> Counts {
-        let count = |state| self.shape.pool().filter(|&b| self.state(b) == state).count() as u32;
+        let states = self.states();
+        let count = |state| states.values().filter(|&&other| other == state).count() as u32;
         Counts {
             free: count(BlockState::Free),
             owned: count(BlockState::Owned),

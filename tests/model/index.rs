@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tenure::{GroupId, Groups, Kind, PlanError, RequestKey, SaveRequest, Stale};
+use tenure::{Epoch, GroupId, Groups, Kind, PlanError, RequestKey, SaveRequest, Stale};
 
 use super::life::{End, Life};
 use super::{Model, Picture, PinId, Shown};
@@ -136,18 +136,21 @@ impl Model {
 
     fn life_for_readers(&self, key: RequestKey) -> Result<&Life, Stale> {
         let life = self.life(key).ok_or(Stale::Gone)?;
-        match life.end {
-            None => Ok(life),
-            Some(End::Preempted) if self.is_remembered(key) => Err(Stale::NewLife),
-            Some(_) => Err(Stale::Gone),
-        }
+        if life.end.is_none() { Ok(life) } else { Err(self.how_it_ended(life, self.coming())) }
     }
 
-    /// How a life ended is known of the last 64 before the newest of its slot.
-    fn is_remembered(&self, key: RequestKey) -> bool {
-        let (slot, incarnation) = (key.to_bits() >> 32, key.to_bits() & 0xffff_ffff);
-        let newest = self.keys().map(RequestKey::to_bits).filter(|bits| bits >> 32 == slot).max();
-        newest.is_some_and(|newest| (newest & 0xffff_ffff) - incarnation <= 64)
+    /// How a life ended is remembered for the last 64 before the newest of its slot, as of an
+    /// epoch; what is older was released, as far as anybody knows.
+    fn how_it_ended(&self, life: &Life, as_of: Epoch) -> Stale {
+        let same_slot = |other: &&Life| slot(other.key) == slot(life.key);
+        let newest = self.lives.iter().filter(same_slot).filter(|other| other.since <= as_of);
+        let newest = newest.map(|other| incarnation(other.key)).max();
+        let distance = newest.unwrap_or(0).saturating_sub(incarnation(life.key));
+        if life.end == Some(End::Preempted) && distance <= 64 {
+            Stale::NewLife
+        } else {
+            Stale::Gone
+        }
     }
 
     /// R2, for a request that was found valid: every epoch since the planned one has shown the
@@ -175,7 +178,11 @@ impl Model {
         if let Some(shown) = self.picture().get(&key) {
             return Ok(shown.clone());
         }
-        let life = self.life_for_readers(key)?;
+        let life = self.life(key).ok_or(Stale::Gone)?;
+        if life.end.is_some() {
+            // As of the epoch that is looked at, unless the life began after it.
+            return Err(self.how_it_ended(life, self.published.max(life.since)));
+        }
         let tables = vec![Vec::new(); self.shape.block_sizes.len()];
         Ok(Shown { label: life.label.clone(), tables })
     }
@@ -208,6 +215,15 @@ impl Model {
         });
         shown.min().unwrap_or(0)
     }
+}
+
+/// A key is made of a slot and of how many lives the slot has had.
+fn slot(key: RequestKey) -> u64 {
+    key.to_bits() >> 32
+}
+
+fn incarnation(key: RequestKey) -> u64 {
+    key.to_bits() & 0xffff_ffff
 }
 
 /// Which table a request is judged by.

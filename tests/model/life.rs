@@ -13,6 +13,8 @@ use super::PinId;
 pub struct Life {
     pub key: RequestKey,
     pub label: Arc<str>,
+    /// The epoch from which readers see it.
+    pub since: Epoch,
     /// One per group.
     pub tables: Vec<Table>,
     pub end: Option<End>,

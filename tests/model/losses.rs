@@ -25,6 +25,7 @@ impl Model {
         self.lives.push(Life {
             key,
             label: label.into(),
+            since: self.coming(),
             tables: vec![Table::default(); self.shape.block_sizes.len()],
             end: None,
             newest,

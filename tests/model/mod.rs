@@ -11,9 +11,6 @@
 //!
 //! Keys and steps are opaque, so the caller tells the model which one the index issued.
 
-// Each test file that includes the model uses a part of it.
-#![allow(dead_code)]
-
 pub mod driver;
 pub mod life;
 pub mod ops;

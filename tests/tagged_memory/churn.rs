@@ -26,9 +26,15 @@ pub struct Churn<'w> {
     /// By block: what its present stay writes into it.
     contents: Vec<u64>,
     written: u64,
-    steps: Vec<StepId>,
+    steps: Vec<OpenStep>,
     admitted: u64,
     holds: Vec<Sender<Handed>>,
+}
+
+/// A step on the device: it may write what the tables listed when it began, until it ends.
+struct OpenStep {
+    id: StepId,
+    writes: Vec<(BlockId, u64)>,
 }
 
 struct Life {
@@ -184,11 +190,21 @@ impl<'w> Churn<'w> {
     fn begin_or_end_step(&mut self) {
         if self.steps.len() == STEPS || (!self.steps.is_empty() && self.dice.one_in(2)) {
             let step = self.steps.swap_remove(self.dice.below(self.steps.len()));
-            let freed = freed(self.scheduler.end_step(step).expect("open"));
-            self.take_back(&freed);
+            self.end_step(step);
         } else {
-            self.steps.push(self.scheduler.begin_step());
+            let id = self.scheduler.begin_step();
+            let listed = self.lives.iter().flat_map(|life| life.tables.iter().flatten().flatten());
+            let writes = listed.map(|&block| (block, self.contents[block.0 as usize])).collect();
+            self.steps.push(OpenStep { id, writes });
         }
+    }
+
+    fn end_step(&mut self, step: OpenStep) {
+        for (block, content) in step.writes {
+            self.world.memory.write(block, content);
+        }
+        let freed = freed(self.scheduler.end_step(step.id).expect("open"));
+        self.take_back(&freed);
     }
 
     fn reclaim(&mut self) {
@@ -275,6 +291,8 @@ impl<'w> Churn<'w> {
             assert!(!self.free.contains(&block), "{block} was reported free twice");
             let mut listed = self.lives.iter().flat_map(|life| life.tables.iter().flatten());
             assert!(!listed.any(|&b| b == Some(block)), "{block} is listed and reported free");
+            let mut written = self.steps.iter().flat_map(|step| &step.writes);
+            assert!(!written.any(|&(b, _)| b == block), "{block} is free under an open step");
             self.world.memory.write(block, POISON);
             self.free.push(block);
         }
@@ -301,8 +319,7 @@ impl<'w> Churn<'w> {
             self.take_back(&freed);
         }
         for step in std::mem::take(&mut self.steps) {
-            let freed = freed(self.scheduler.end_step(step).expect("open"));
-            self.take_back(&freed);
+            self.end_step(step);
         }
         self.reclaim();
         self.scheduler.audit().expect("sound at the end");

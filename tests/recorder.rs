@@ -1,0 +1,1 @@
+//! The flight recorder writes what happened, in order and in the words of scripts.
