@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::geometry::Geometry;
 use crate::ids::{BlockId, Groups};
 use crate::index::Index;
+use crate::recorder::{Recorder, Recording};
 use crate::scheduler::Scheduler;
 use crate::shared::Shared;
 
@@ -29,6 +30,7 @@ pub struct Config {
     block_sizes: Vec<u32>,
     track_commits: bool,
     max_requests: u32,
+    recording: Option<Recording>,
 }
 
 /// Why an index could not be built.
@@ -83,6 +85,7 @@ impl Config {
             block_sizes: vec![16],
             track_commits: false,
             max_requests: 65_536,
+            recording: None,
         }
     }
 
@@ -112,12 +115,20 @@ impl Config {
         self
     }
 
+    /// Turns the [flight recorder](crate::Recorder) on. Off by default: while it is on, calls and pins
+    /// wait for each other.
+    pub fn record(mut self, recording: Recording) -> Config {
+        self.recording = Some(recording);
+        self
+    }
+
     /// Builds the index: its one writer and a first handle for readers.
     ///
     /// # Errors
     /// [`ConfigError`] names the setting that cannot be.
     pub fn build(self) -> Result<(Scheduler, Index), ConfigError> {
-        let Config { blocks, null_block, block_sizes, track_commits, max_requests } = self;
+        let Config { blocks, null_block, block_sizes, track_commits, max_requests, recording } =
+            self;
         if blocks == 0 || blocks == u32::MAX {
             return Err(ConfigError::Blocks { blocks });
         }
@@ -135,7 +146,8 @@ impl Config {
         }
         let geometry = Geometry::new(blocks, null_block, track_commits, &block_sizes)
             .ok_or(ConfigError::Alignment)?;
-        let shared = Shared::new(geometry, max_requests);
+        let recorder = recording.map(|recording| Recorder::new(&recording, &geometry));
+        let shared = Shared::new(geometry, max_requests, recorder);
         let index = Index::new(shared.clone());
         Ok((Scheduler::new(shared), index))
     }

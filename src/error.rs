@@ -19,6 +19,8 @@ pub struct BadRange {
 /// Why a planned read is no longer (or not yet) allowed. Where several apply, the first in this
 /// order is told, then the lowest group and position.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 #[non_exhaustive]
 pub enum Stale {
     /// The epoch was never published by this index: a future one, one more than 2^31 publishes
@@ -110,6 +112,8 @@ impl Stale {
 
 /// A limit that is reached for now: the request is valid and can be tried again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 #[non_exhaustive]
 pub enum Budget {
     /// One version of the table already has 32,767 pins.
@@ -131,6 +135,8 @@ pub enum Budget {
 
 /// Why a pin was not taken. A refused pin leaves no trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub enum Refused {
     /// Ownership changed: this plan can never be pinned again.
     #[error("stale: {0}")]
@@ -142,6 +148,8 @@ pub enum Refused {
 
 /// Why nothing could be planned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub enum PlanError {
     /// The token range is empty or reversed.
     #[error("the token range {start}..{end} is empty or reversed")]

@@ -196,6 +196,14 @@ impl Geometry {
     }
 }
 
+impl Geometry {
+    /// The tokens of a hull.
+    pub(crate) fn tokens(&self, hull: Hull) -> Range<u64> {
+        let grain = u64::from(self.grain.by);
+        u64::from(hull.lo) * grain..u64::from(hull.hi) * grain
+    }
+}
+
 impl GroupShape {
     /// The positions that a non-empty token range touches.
     #[inline(always)]

@@ -10,6 +10,8 @@ use std::fmt;
 /// assert_eq!(block.to_string(), "7");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 #[repr(transparent)]
 pub struct BlockId(pub u32);
 
@@ -39,6 +41,8 @@ impl fmt::Display for BlockId {
 /// assert_eq!(GroupId(1).to_string(), "g1");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 #[repr(transparent)]
 pub struct GroupId(pub u32);
 
@@ -153,6 +157,8 @@ impl fmt::Debug for Groups {
 /// assert!(Epoch(3) > Epoch(2));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 #[repr(transparent)]
 pub struct Epoch(pub u64);
 

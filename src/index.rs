@@ -14,10 +14,11 @@ use crate::geometry::Geometry;
 use crate::ids::{Epoch, GroupId, Groups, IndexId, RequestKey};
 use crate::lease::Lease;
 use crate::pin::{self, Pin, Take};
+use crate::recorder::{Recorded, Recorder};
 use crate::request::{Kind, SaveRequest};
 use crate::shared::Shared;
 use crate::snapshot::{Snapshot, TableView, at_epoch};
-use crate::stats::Stats;
+use crate::stats::{Gauged, Stats};
 use crate::sync::{Arc, Ordering, fence};
 use crate::tally::Tally;
 use crate::verdict::{self, visible_len};
@@ -274,12 +275,47 @@ impl Index {
         request: &SaveRequest,
         tally: &Tally,
     ) -> Result<NonNull<Lease>, Refused> {
-        // SAFETY: the caller's.
-        let pinned = unsafe { self.pin_newest(request) };
+        let pinned = match &self.shared.recorder {
+            // SAFETY: the caller's.
+            None => unsafe { self.pin_newest(request) },
+            // SAFETY: the caller's.
+            Some(recorder) => unsafe { self.pin_recorded(request, recorder) },
+        };
         if let Err(refused) = &pinned {
             tally.refused(refused);
+            // SAFETY: the caller's.
+            if let Refused::Stale(Stale::Reassigned { .. }) = refused
+                && unsafe { self.is_plannable(request) }
+            {
+                tally.replannable();
+            }
         }
         pinned
+    }
+
+    /// Whether the request would be planned today.
+    ///
+    /// # Safety
+    /// The caller is under a guard.
+    unsafe fn is_plannable(&self, request: &SaveRequest) -> bool {
+        let today = SaveRequest { epoch: self.shared.epoch(), ..*request };
+        // SAFETY: the caller's.
+        unsafe { self.judged_lease(&today, true) }.is_ok()
+    }
+
+    /// # Safety
+    /// The caller is under a guard.
+    unsafe fn pin_recorded(
+        &self,
+        request: &SaveRequest,
+        recorder: &Recorder,
+    ) -> Result<NonNull<Lease>, Refused> {
+        let mut log = recorder.lock();
+        // SAFETY: the caller's.
+        let pinned = unsafe { self.pin_newest(request) };
+        let recorded = Recorded::new(recorder);
+        log.pinned(request, pinned.as_ref().map(|_| recorded.job));
+        pinned.map(|lease| pin::recorded(lease, recorded))
     }
 
     /// # Safety
@@ -340,10 +376,25 @@ impl Index {
     /// The caller is under a guard.
     #[cold]
     unsafe fn verdict_at_length(&self, request: &SaveRequest, planning: bool) -> Result<(), Stale> {
+        let mut log = match &self.shared.recorder {
+            Some(recorder) if planning => Some(recorder.lock()),
+            _ => None,
+        };
         // SAFETY: the caller's.
-        unsafe { self.judged_lease(request, planning) }?;
-        // Nothing of a table from before a reset is left to say yes to; a drain leaves it.
-        if self.shared.is_draining() { Err(Stale::Draining) } else { Ok(()) }
+        let verdict = unsafe { self.judged_lease(request, planning) }.and_then(|_| {
+            // Nothing of a table from before a reset is left to say yes to; a drain leaves it.
+            if self.shared.is_draining() { Err(Stale::Draining) } else { Ok(()) }
+        });
+        if let Some(log) = &mut log {
+            let published = self.shared.epoch();
+            match &verdict {
+                Ok(()) => log.planned(request, published),
+                Err(stale) if request.epoch == published => log.not_planned(request, stale),
+                // The answer of an epoch that has passed since.
+                Err(_) => {}
+            }
+        }
+        verdict
     }
 
     /// The newest lease of the life, where it allows what is requested.
@@ -455,20 +506,34 @@ impl Index {
         self.shared.snapshots.get(&self.shared)
     }
 
+    /// The flight recorder, where the index has one.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.shared.recorder.as_ref()
+    }
+
     /// What the index holds and what has happened to it.
     pub fn stats(&self) -> Stats {
         let gauged = self.shared.gauges.get();
         let totals = self.shared.reclaim.tallies().totals();
+        let epoch = self.epoch();
+        let draining_age = match gauged.draining_since {
+            Gauged::NOTHING_DRAINS => 0,
+            since => epoch.0.saturating_sub(since),
+        };
         Stats {
-            epoch: self.epoch(),
+            epoch,
             free: gauged.free,
             owned: gauged.owned,
             held: gauged.held,
             live: gauged.live,
             draining: gauged.draining,
+            draining_blocks: gauged.draining_blocks,
+            draining_age,
             retained: gauged.retained,
+            retained_pieces: gauged.retained_pieces,
             pins: totals.pins,
             refused: totals.refused,
+            refused_but_replannable: totals.replannable,
             over_budget: totals.over_budget,
             snapshots: totals.snapshots,
         }

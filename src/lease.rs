@@ -6,9 +6,12 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc as StdArc;
 
 use crate::ids::{BlockId, RequestKey};
+use crate::recorder::Recorded;
+use crate::request::Kind;
 use crate::shared::Shared;
 use crate::storage::Root;
 use crate::sync::{Alive, AtomicPtr, AtomicU64, Ordering, UnsafeCell};
@@ -175,6 +178,23 @@ pub(crate) struct Held {
     /// The lease whose pin is to be given back once the scheduler has taken this one in
     /// ([`Pin::narrow`](crate::Pin::narrow)); null for none. Only the scheduler reads it.
     pub(crate) instead_of: *mut Lease,
+    /// What the one pin over it is for, for people.
+    pub(crate) reader: Reader,
+    /// Tells a flight recorder of the end of the one pin over it.
+    pub(crate) recorded: Option<Recorded>,
+}
+
+/// What a pin with a lease of its own is for.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    pub(crate) kind: Kind,
+    pub(crate) tokens: Range<u64>,
+    pub(crate) note: Option<&'static str>,
+}
+
+impl Reader {
+    /// The reader of an exact hold.
+    pub(crate) const HOLD: Reader = Reader { kind: Kind::Hold, tokens: 0..0, note: None };
 }
 
 /// Marks a lease that the scheduler has no record of yet.
@@ -203,7 +223,7 @@ pub(crate) struct Lease {
     first: Cells,
     others: Box<[Cells]>,
     pub(crate) ended: Ended,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<Box<Held>>,
     pub(crate) alive: Alive,
 }
 
@@ -247,9 +267,14 @@ impl Lease {
             first,
             others: new.tables.collect(),
             ended: new.ended,
-            held: new.held,
+            held: new.held.map(Box::new),
             alive: Alive::new(),
         }
+    }
+
+    /// Where a flight recorder follows its one pin.
+    pub(crate) fn recorded(&self) -> Option<&Recorded> {
+        self.held.as_ref()?.recorded.as_ref()
     }
 
     /// The table of group 0.

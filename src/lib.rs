@@ -46,16 +46,22 @@
 
 mod config;
 mod drain;
+#[cfg(feature = "serde")]
+mod encode;
 mod error;
+mod events;
 mod geometry;
 pub mod guide;
 mod ids;
 mod index;
 mod jobs;
 mod lease;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod pin;
 mod reclaim;
 mod reconcile;
+mod recorder;
 mod request;
 mod scheduler;
 mod shared;
@@ -71,6 +77,8 @@ mod verdict;
 mod warn;
 mod word;
 
+#[cfg(feature = "metrics")]
+pub use crate::metrics::{describe_metrics, publish_job_metrics, publish_metrics};
 pub use config::{Config, ConfigError};
 pub use error::{BadRange, Budget, Error, Holder, PlanError, Refused, Stale};
 pub use geometry::Geometry;
@@ -84,8 +92,11 @@ pub use pin::Pin;
 pub use reconcile::{
     DeferredSave, DropReason, DroppedSave, PinnedSave, Reconciled, StepRequest, StepSave, reconcile,
 };
+pub use recorder::{Recorder, Recording};
 pub use request::{Kind, SaveRequest};
-pub use scheduler::{AuditError, BlockState, Counts, Preempted, Released, Scheduler};
+pub use scheduler::{
+    AuditError, BlockState, Counts, DrainingLease, Preempted, Released, Scheduler,
+};
 pub use snapshot::{Snapshot, TableView};
 pub use stats::Stats;
 pub use tracker::{Offer, OfferId, Role, SaveTracker, SaveTrackers, Settled};

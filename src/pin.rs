@@ -15,7 +15,8 @@ use crate::drain::{DrainStack, Push};
 use crate::error::BadRange;
 use crate::geometry::GroupShape;
 use crate::ids::{BlockId, GroupId, Groups, RequestKey};
-use crate::lease::{Ended, Held, History, Lease, NO_RECORD, NewLease};
+use crate::lease::{Ended, Held, History, Lease, NO_RECORD, NewLease, Reader};
+use crate::recorder::Recorded;
 use crate::request::{Kind, SaveRequest};
 use crate::shared::Shared;
 use crate::sync::{Arc, Ordering};
@@ -130,6 +131,40 @@ unsafe fn give_back(lease: *mut Lease) {
 /// The caller has drained the lease. `shared` is the lease's.
 #[cold]
 unsafe fn hand_back(lease: *mut Lease, shared: *const Shared) {
+    // SAFETY: this lease is the caller's alone until it is pushed.
+    if let Some(recorded) = unsafe { (*lease).held.as_ref() }.and_then(|held| held.recorded.clone())
+    {
+        // SAFETY: the caller's.
+        return unsafe { hand_back_recorded(lease, shared, &recorded) };
+    }
+    // SAFETY: the caller's.
+    unsafe { push(lease, shared) };
+}
+
+/// The end of a pin that a flight recorder follows: nothing else that is recorded happens meanwhile.
+///
+/// # Safety
+/// As for [`hand_back`].
+unsafe fn hand_back_recorded(lease: *mut Lease, shared: *const Shared, recorded: &Recorded) {
+    let mut log = recorded.recorder.lock();
+    match NonNull::new(recorded.over) {
+        Some(over) => {
+            // SAFETY: the scheduler knows nothing of this lease, which was made as a box and holds
+            // one pin on the other; nobody has either any more.
+            unsafe {
+                drop(Box::from_raw(lease));
+                give_back(over.as_ptr());
+            }
+        }
+        // SAFETY: the caller's.
+        None => unsafe { push(lease, shared) },
+    }
+    log.ended(recorded.job);
+}
+
+/// # Safety
+/// As for [`hand_back`].
+unsafe fn push(lease: *mut Lease, shared: *const Shared) {
     // SAFETY: until the scheduler takes this lease off the stack it counts as not drained, and for
     // each such lease an ending scheduler leaves a count of the shared state behind.
     unsafe {
@@ -212,6 +247,11 @@ impl Pin {
         if let Some(narrowed) = lease.held.as_ref().and_then(|held| held.narrowed.as_deref()) {
             return narrowed.get(group.index()).map(|blocks| blocks.to_vec()).unwrap_or_default();
         }
+        // SAFETY: what is recorded keeps a pin on the lease it is over.
+        let lease = match lease.recorded().and_then(|recorded| NonNull::new(recorded.over)) {
+            Some(over) => unsafe { over.as_ref() },
+            None => lease,
+        };
         // SAFETY: the lease, and so the shared state, is alive.
         let shared = unsafe { &*lease.shared };
         let Some(shape) = shared.geometry.shape(group) else { return Vec::new() };
@@ -242,25 +282,64 @@ impl Pin {
         if start >= end || start < whole.start || end > whole.end {
             return Err(BadRange { start, end });
         }
-        if whole == (start..end) {
-            return Ok(());
+        if whole != (start..end) {
+            self.hold_alone(tokens, self.note());
         }
-        let lease = self.lease();
-        // SAFETY: the lease, and so the shared state, is alive.
-        let shapes = unsafe { (*lease.shared).geometry.shapes() };
-        let part = |(group, shape): (usize, &GroupShape)| -> Box<[BlockId]> {
-            let mut blocks = self.blocks_of(GroupId(group as u32));
-            if !blocks.is_empty() {
-                let ((first, _), (lo, hi)) =
-                    (shape.cover(whole.start, whole.end), shape.cover(start, end));
-                blocks.truncate((hi - first) as usize);
-                blocks.drain(..(lo - first) as usize);
-            }
-            blocks.into()
+        Ok(())
+    }
+
+    /// Says what the pin is for: [`Scheduler::draining`](crate::Scheduler::draining) shows it. From
+    /// the scheduler's next call on, the pin is a hold on exactly its blocks, listed there by itself
+    /// for as long as it is out. A note given before is replaced.
+    ///
+    /// Lock-free. Costs a walk over the range, so it is for pins that are kept long rather than for
+    /// every pin. Once the scheduler has ended nobody asks, and nothing is noted.
+    ///
+    /// ```
+    /// use tenure::{BlockId, Config, GroupId, Groups};
+    /// let (mut scheduler, index) = Config::new(8).build()?;
+    /// let request = scheduler.admit("r1")?;
+    /// scheduler.assign(request, GroupId(0), &[BlockId(3), BlockId(5)])?;
+    /// scheduler.publish();
+    /// let plan = index.plan(request, 0..32, Groups::ALL)?;
+    /// std::mem::forget(index.pin(&plan)?.with_note("offload to host"));
+    ///
+    /// let _ = scheduler.release(request)?;
+    /// let leak = &scheduler.draining()[0];
+    /// assert_eq!((leak.note, leak.tokens.clone()), (Some("offload to host"), 0..32));
+    /// assert_eq!(leak.blocks, [BlockId(3), BlockId(5)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_note(mut self, note: &'static str) -> Pin {
+        self.hold_alone(self.tokens(), Some(note));
+        self
+    }
+
+    /// Its name in the flight recorder.
+    pub(crate) fn recorded_name(&self) -> Option<u64> {
+        self.lease().recorded().map(|recorded| recorded.job)
+    }
+
+    /// What it was said to be for.
+    pub fn note(&self) -> Option<&'static str> {
+        self.lease().held.as_ref().and_then(|held| held.reader.note)
+    }
+
+    /// Moves the pin to a lease of its own, over exactly the blocks of a part of its range, for the
+    /// scheduler to take in and to end the old pin then. Where there is no scheduler any more all
+    /// stays as it is.
+    fn hold_alone(&mut self, tokens: Range<u64>, note: Option<&'static str>) {
+        let (blocks, narrowed) = if self.kind == Kind::Hold {
+            (self.blocks(), None)
+        } else {
+            let parts = self.parts(&tokens);
+            let mut blocks: Vec<BlockId> = parts.iter().flatten().copied().collect();
+            keep_first_of_each(&mut blocks);
+            (blocks, Some(parts))
         };
-        let narrowed: Box<[_]> = shapes.iter().enumerate().map(part).collect();
-        let mut blocks: Vec<BlockId> = narrowed.iter().flatten().copied().collect();
-        keep_first_of_each(&mut blocks);
+        let lease = self.lease();
+        let recorded = lease.recorded().cloned();
+        let over = recorded.as_ref().and_then(|recorded| NonNull::new(recorded.over));
         let new = Box::new(Lease::new(NewLease {
             shared: lease.shared,
             // One pin is this one; the other is the scheduler's, until it has taken the hold in.
@@ -275,27 +354,81 @@ impl Pin {
             tables: &mut std::iter::empty(),
             held: Some(Held {
                 blocks: blocks.into(),
-                narrowed: Some(narrowed),
-                instead_of: self.lease.as_ptr(),
+                narrowed,
+                instead_of: over.unwrap_or(self.lease).as_ptr(),
+                reader: Reader { kind: self.kind, tokens: tokens.clone(), note },
+                recorded: recorded.as_ref().map(Recorded::successor),
             }),
         }));
+        let shared = lease.shared;
         let new = NonNull::from(Box::leak(new));
+        let turn = recorded.as_ref().map(|recorded| recorded.recorder.lock());
         // SAFETY: the shared state is alive, as the old lease is pinned. The new lease is this
         // pin's alone until it is pushed.
         unsafe {
-            let stack: *const DrainStack = &raw const (*lease.shared).drain;
+            let stack: *const DrainStack = &raw const (*shared).drain;
             match DrainStack::push(stack, new.as_ptr()) {
                 // The old pin is the scheduler's to end now.
                 Push::Taken => {
+                    if over.is_some() {
+                        // Made as a box and known to this pin alone; the pin that it held is the
+                        // one that the scheduler ends.
+                        drop(Box::from_raw(self.lease.as_ptr()));
+                    }
                     self.lease = new;
-                    (self.start, self.end) = (start as u32, end as u32);
+                    (self.start, self.end) = (tokens.start as u32, tokens.end as u32);
                 }
                 // There is no scheduler to give anything back to: all stays as it is.
                 Push::Closed => drop(Box::from_raw(new.as_ptr())),
             }
         }
-        Ok(())
+        drop(turn);
     }
+
+    /// The blocks of a part of its range, by group and position.
+    fn parts(&self, tokens: &Range<u64>) -> Box<[Box<[BlockId]>]> {
+        let whole = self.tokens();
+        // SAFETY: the lease, and so the shared state, is alive.
+        let shapes = unsafe { (*self.lease().shared).geometry.shapes() };
+        let part = |(group, shape): (usize, &GroupShape)| -> Box<[BlockId]> {
+            let mut blocks = self.blocks_of(GroupId(group as u32));
+            if !blocks.is_empty() {
+                let ((first, _), (lo, hi)) =
+                    (shape.cover(whole.start, whole.end), shape.cover(tokens.start, tokens.end));
+                blocks.truncate((hi - first) as usize);
+                blocks.drain(..(lo - first) as usize);
+            }
+            blocks.into()
+        };
+        shapes.iter().enumerate().map(part).collect()
+    }
+}
+
+/// Puts a lease that only the recorder knows around one that was just pinned, and hands the pin over
+/// to it.
+pub(crate) fn recorded(lease: NonNull<Lease>, recorded: Recorded) -> NonNull<Lease> {
+    // SAFETY: pinned, so alive.
+    let over = unsafe { lease.as_ref() };
+    let new = Lease::new(NewLease {
+        shared: over.shared,
+        word: Word::born_closed(1),
+        before: ptr::null(),
+        opened: over.opened,
+        label: over.label.clone(),
+        record: NO_RECORD,
+        key: over.key,
+        history: History::default(),
+        ended: Ended::No,
+        tables: &mut std::iter::empty(),
+        held: Some(Held {
+            blocks: Box::default(),
+            narrowed: None,
+            instead_of: ptr::null_mut(),
+            reader: Reader::HOLD,
+            recorded: Some(Recorded { over: lease.as_ptr(), ..recorded }),
+        }),
+    });
+    NonNull::from(Box::leak(Box::new(new)))
 }
 
 impl Drop for Pin {

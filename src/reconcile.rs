@@ -6,6 +6,7 @@ use std::time::Instant;
 use thiserror::Error;
 
 use crate::error::{Budget, Refused, Stale};
+use crate::events;
 use crate::ids::{BlockId, GroupId};
 use crate::index::Index;
 use crate::jobs::{JobId, Outcome, Rank, SaveJobs};
@@ -55,6 +56,8 @@ pub struct PinnedSave {
 
 /// Why a save was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 pub enum DropReason {
     /// There is no index to judge it by.
     #[error("there is no block state to check it against")]
@@ -197,7 +200,9 @@ pub fn reconcile<L>(
                     trackers.settle(&label, offer, Settled::Stale);
                 }
                 warnings.warn(reason.name(), &label, &format!("save dropped: {reason}"), now);
-                done.dropped.push(DroppedSave { label, save, reason });
+                let dropped = DroppedSave { label, save, reason };
+                events::save_dropped(&dropped, index.map(Index::epoch));
+                done.dropped.push(dropped);
             }
         }
     }

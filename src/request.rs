@@ -8,6 +8,8 @@ use crate::ids::{Epoch, Groups, IndexId, RequestKey};
 
 /// What a pin is for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Kind {
     /// Reads blocks whose content is written: refused over tokens that are not committed, where
     /// commits are tracked.

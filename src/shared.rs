@@ -15,6 +15,7 @@ use crate::geometry::Geometry;
 use crate::ids::{Epoch, IndexId};
 use crate::lease::Lease;
 use crate::reclaim::Reclaim;
+use crate::recorder::Recorder;
 use crate::scheduler::Estate;
 use crate::snapshot::SnapshotCache;
 use crate::stats::Gauges;
@@ -27,6 +28,8 @@ const BELIEVED: u64 = 1 << 31;
 pub(crate) struct Shared {
     pub(crate) id: IndexId,
     pub(crate) geometry: Geometry,
+    /// A flight recorder, where one is on.
+    pub(crate) recorder: Option<Recorder>,
     /// The newest lease of each slot. Null where it was never used.
     slots: Box<[AtomicPtr<Lease>]>,
     pub(crate) reclaim: Reclaim,
@@ -54,12 +57,17 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    pub(crate) fn new(geometry: Geometry, max_requests: u32) -> Arc<Shared> {
+    pub(crate) fn new(
+        geometry: Geometry,
+        max_requests: u32,
+        recorder: Option<Recorder>,
+    ) -> Arc<Shared> {
         let slots = (0..max_requests).map(|_| AtomicPtr::new(ptr::null_mut()));
         Arc::new(Shared {
             // Every hasher state is seeded anew from the system's randomness.
             id: IndexId(RandomState::new().hash_one(0)),
             geometry,
+            recorder,
             slots: slots.collect(),
             reclaim: Reclaim::new(),
             snapshots: SnapshotCache::new(),

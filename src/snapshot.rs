@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::geometry::Geometry;
-use crate::ids::{BlockId, Epoch, GroupId, RequestKey};
+use crate::ids::{BlockId, Epoch, GroupId, IndexId, RequestKey};
 use crate::lease::{Ended, Lease};
 use crate::shared::Shared;
 use crate::verdict::visible_len;
@@ -34,6 +34,16 @@ impl TableView {
     /// The tables of all groups, in order.
     pub fn tables(&self) -> impl ExactSizeIterator<Item = &[Option<BlockId>]> {
         self.groups.iter().map(|table| &**table)
+    }
+
+    #[cfg(feature = "serde")]
+    pub(crate) fn from_parts(
+        key: RequestKey,
+        label: Arc<str>,
+        epoch: Epoch,
+        groups: Box<[Box<[Option<BlockId>]>]>,
+    ) -> TableView {
+        TableView { key, label, epoch, groups }
     }
 
     pub(crate) fn empty(
@@ -110,6 +120,7 @@ pub(crate) unsafe fn at_epoch(mut newest: *const Lease, epoch: Epoch) -> *const 
 /// ```
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    index: IndexId,
     epoch: Epoch,
     lives: Box<[TableView]>,
     by_label: HashMap<Arc<str>, usize>,
@@ -131,9 +142,18 @@ impl Snapshot {
                 lives.push(unsafe { TableView::of(lease, epoch, &shared.geometry) });
             }
         }
+        Snapshot::from_parts(shared.id, epoch, lives)
+    }
+
+    pub(crate) fn from_parts(index: IndexId, epoch: Epoch, lives: Vec<TableView>) -> Snapshot {
         let by_label =
             lives.iter().enumerate().map(|(at, life)| (life.label.clone(), at)).collect();
-        Snapshot { epoch, lives: lives.into(), by_label }
+        Snapshot { index, epoch, lives: lives.into(), by_label }
+    }
+
+    /// The index it is a picture of.
+    pub fn index(&self) -> IndexId {
+        self.index
     }
 
     /// The epoch it is a picture of.

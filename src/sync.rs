@@ -58,8 +58,8 @@ impl Alive {
     }
 
     /// It is reclaimed.
+    #[cfg(loom)]
     pub(crate) fn end(&self) {
-        #[cfg(loom)]
         self.yes.set(false);
     }
 }

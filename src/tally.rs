@@ -14,6 +14,7 @@ pub(crate) struct Tally {
     common: bool,
     pins: AtomicU64,
     refused: [AtomicU64; Stale::COUNT],
+    replannable: AtomicU64,
     over_budget: AtomicU64,
     snapshots: AtomicU64,
 }
@@ -45,6 +46,12 @@ impl Tally {
         }
     }
 
+    /// One that was just counted as refused would have been taken had it been planned anew.
+    #[cold]
+    pub(crate) fn replannable(&self) {
+        self.add(&self.replannable, 1);
+    }
+
     pub(crate) fn built_snapshot(&self) {
         self.add(&self.snapshots, 1);
     }
@@ -55,6 +62,7 @@ impl Tally {
 pub(crate) struct Totals {
     pub(crate) pins: u64,
     pub(crate) refused: [u64; Stale::COUNT],
+    pub(crate) replannable: u64,
     pub(crate) over_budget: u64,
     pub(crate) snapshots: u64,
 }
@@ -145,6 +153,7 @@ impl Tallies {
             for (total, count) in sum.refused.iter_mut().zip(&tally.refused) {
                 *total += count.load(Ordering::Relaxed);
             }
+            sum.replannable += tally.replannable.load(Ordering::Relaxed);
             sum.over_budget += tally.over_budget.load(Ordering::Relaxed);
             sum.snapshots += tally.snapshots.load(Ordering::Relaxed);
         }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::events;
+
 #[derive(Debug, Default)]
 struct Reason {
     count: u64,
@@ -50,7 +52,7 @@ impl Warnings {
         }
         entry.told = Some(now);
         let suppressed = std::mem::take(&mut entry.suppressed);
-        tracing::warn!(reason, label, suppressed, "{what}");
+        events::warning(reason, label, suppressed, what);
         true
     }
 

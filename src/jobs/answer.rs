@@ -49,6 +49,8 @@ impl fmt::Display for JobId {
 
 /// One worker that moves bytes: a rank of the engine's parallel group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 #[repr(transparent)]
 pub struct Rank(pub u32);
 
@@ -60,6 +62,8 @@ impl fmt::Display for Rank {
 
 /// How a rank's part of a job, or the whole of it, went. A job is done when every part of it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Outcome {
     /// All bytes arrived.
     Done,
@@ -70,6 +74,8 @@ pub enum Outcome {
 /// The answer to a report of completion. Only [`Last`](Completion::Last) gives blocks back; no
 /// report, however wrong, changes another job.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case", deny_unknown_fields))]
 #[non_exhaustive]
 pub enum Completion {
     /// Taken; so many reports are still to come.
@@ -181,6 +187,8 @@ impl DrainReport {
 
 /// Exact counts since the ledger was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub struct JobStats {
     /// Jobs opened. Each of them is pending or counted in `done`, `failed` or `forced`.

@@ -1,5 +1,6 @@
 //! One pending job: its pin, and who has reported.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::answer::{Completion, JobId, OpenJob, Outcome, Rank};
@@ -16,6 +17,8 @@ pub(super) struct Job {
     /// which. Always fewer than `missing` while the job is pending.
     unnamed: u32,
     failed: bool,
+    /// A log was told that it is overdue.
+    told_overdue: AtomicBool,
     /// The distinct blocks, where the ledger's budget has to know.
     pub(super) blocks: u64,
 }
@@ -30,7 +33,16 @@ impl Job {
         let mut missing: Vec<Rank> = ranks.into_iter().collect();
         missing.sort_unstable();
         missing.dedup();
-        Job { pin, opened, missing, reported: Vec::new(), unnamed: 0, failed: false, blocks }
+        Job {
+            pin,
+            opened,
+            missing,
+            reported: Vec::new(),
+            unnamed: 0,
+            failed: false,
+            told_overdue: AtomicBool::new(false),
+            blocks,
+        }
     }
 
     /// How many reports are still to come; 0 is the end of the job.
@@ -78,6 +90,12 @@ impl Job {
 
     pub(super) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.opened)
+    }
+
+    /// Whether this is the first time that it is found overdue.
+    pub(super) fn is_news(&self) -> bool {
+        // Relaxed: at worst a log is told twice.
+        !self.told_overdue.swap(true, Ordering::Relaxed)
     }
 
     pub(super) fn describe(&self, job: JobId, now: Instant) -> OpenJob {

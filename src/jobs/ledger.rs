@@ -11,6 +11,7 @@ use super::answer::{
 };
 use super::job::{Job, count_blocks};
 use crate::error::{Budget, Refused, Stale};
+use crate::events;
 use crate::ids::{BlockId, GroupId};
 use crate::index::Index;
 use crate::pin::Pin;
@@ -136,8 +137,10 @@ impl SaveJobs {
         self.stats.opened += 1;
         let blocks = if self.budget.blocks.is_some() { count_blocks(&pin) } else { 0 };
         let job = Job::new(pin, ranks, now, blocks);
+        events::job_opened(id, &job.pin, job.left());
         if job.left() == 0 {
             self.stats.done += 1;
+            events::job_ended(id, false);
         } else {
             self.blocks += blocks;
             self.pending.insert(id, job);
@@ -177,7 +180,9 @@ impl SaveJobs {
     pub fn force_end(&mut self, job: JobId, now: Instant) -> Result<Forced, NotPending> {
         let open = self.remove(job).ok_or_else(|| self.not_pending(job))?;
         self.stats.forced += 1;
-        Ok(Forced { job: open.describe(job, now), blocks: open.pin.blocks() })
+        let forced = Forced { job: open.describe(job, now), blocks: open.pin.blocks() };
+        events::job_forced(&forced.job);
+        Ok(forced)
     }
 
     /// Gives back all of a job but the blocks that `tokens` touch, at the scheduler's next call.
@@ -238,16 +243,27 @@ impl SaveJobs {
     }
 
     /// The pending jobs that were opened `age` ago or earlier, oldest first. Looks at each pending
-    /// job: the times at which they were opened need not ascend.
+    /// job: the times at which they were opened need not ascend. A log is told of each job the first
+    /// time that it is found here.
     pub fn overdue(&self, age: Duration, now: Instant) -> Vec<OpenJob> {
-        let mut overdue: Vec<OpenJob> = self
+        let overdue = self.older_than(age, now);
+        for job in &overdue {
+            if self.pending.get(&job.job).is_some_and(Job::is_news) {
+                events::job_overdue(job);
+            }
+        }
+        overdue
+    }
+
+    fn older_than(&self, age: Duration, now: Instant) -> Vec<OpenJob> {
+        let mut older: Vec<OpenJob> = self
             .pending
             .iter()
             .filter(|(_, open)| open.age(now) >= age)
             .map(|(&job, open)| open.describe(job, now))
             .collect();
-        overdue.sort_by(|a, b| b.age.cmp(&a.age).then(a.job.cmp(&b.job)));
-        overdue
+        older.sort_by(|a, b| b.age.cmp(&a.age).then(a.job.cmp(&b.job)));
+        older
     }
 
     /// Shuts the ledger down: from the first call on [`pin`](SaveJobs::pin) answers
@@ -256,7 +272,7 @@ impl SaveJobs {
     pub fn drain(&mut self, deadline: Instant, now: Instant) -> DrainReport {
         self.draining = true;
         DrainReport {
-            open: self.overdue(Duration::ZERO, now),
+            open: self.older_than(Duration::ZERO, now),
             left: deadline.saturating_duration_since(now),
         }
     }
@@ -278,6 +294,7 @@ impl SaveJobs {
             Completion::Pending(_) => {}
             Completion::Last(outcome) => {
                 self.remove(job);
+                events::job_ended(job, outcome == Outcome::Failed);
                 match outcome {
                     Outcome::Done => self.stats.done += 1,
                     Outcome::Failed => self.stats.failed += 1,

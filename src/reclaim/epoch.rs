@@ -2,12 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 
 use crossbeam_epoch::{Collector, Guard, LocalHandle};
 
 use super::{Batch, Returns};
+use crate::sync::{AtomicPtr, Ordering};
 use crate::tally::{Tallies, Tally};
 
 pub(crate) struct Reclaim {
@@ -123,8 +124,9 @@ impl Returned {
     }
 
     fn take(&self) -> Returns {
-        // Relaxed: a push that this misses is found by the next call.
-        if self.head.load(Ordering::Relaxed).is_null() {
+        // Relaxed: a push that this misses is found by the next call. Loom goes without, as in
+        // `DrainStack::take`.
+        if !cfg!(loom) && self.head.load(Ordering::Relaxed).is_null() {
             return Returns { next: ptr::null_mut() };
         }
         // Acquire: pairs with the release in `push`.
@@ -163,12 +165,21 @@ struct Registry {
     all: RefCell<Vec<Box<Registered>>>,
 }
 
+#[cfg(not(loom))]
 thread_local! {
-    static THREAD: Registry =
-        const { Registry { last: Cell::new(ptr::null()), all: RefCell::new(Vec::new()) } };
+    static THREAD: Registry = const { Registry::new() };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static THREAD: Registry = Registry::new();
 }
 
 impl Registry {
+    const fn new() -> Registry {
+        Registry { last: Cell::new(ptr::null()), all: RefCell::new(Vec::new()) }
+    }
+
     #[cold]
     fn find(&self, reclaim: &Reclaim) -> *const Registered {
         // Nothing below comes back to this function, so the borrow is the only one.

@@ -8,6 +8,7 @@ use crate::ids::{BlockId, RequestKey};
 pub struct Released<'a> {
     pub(super) freed: &'a [BlockId],
     pub(super) held: u32,
+    pub(super) kept: &'a [BlockId],
 }
 
 impl<'a> Released<'a> {
@@ -21,6 +22,11 @@ impl<'a> Released<'a> {
     /// [`end_step`](crate::Scheduler::end_step) will tell when they are free.
     pub fn held(&self) -> u32 {
         self.held
+    }
+
+    /// Those of the held blocks that a pin protects.
+    pub(crate) fn kept(&self) -> &'a [BlockId] {
+        self.kept
     }
 }
 

@@ -88,12 +88,21 @@ pub enum AuditError {
 
 impl Scheduler {
     /// Checks that free + owned + held is the whole pool and that everything else the scheduler
-    /// keeps agrees. For tests and debugging: costs a walk over everything.
+    /// keeps agrees. For tests and debugging: costs a walk over everything. Where it does not, the
+    /// flight recorder writes its script if it was [asked to](crate::Recording::on_failed_audit).
     ///
     /// # Errors
     /// The first thing that does not agree.
     pub fn audit(&mut self) -> Result<(), AuditError> {
-        self.begin();
+        self.look();
+        let found = self.audit_all();
+        if let (Err(error), Some(recorder)) = (&found, &self.shared.recorder) {
+            recorder.audit_failed(error);
+        }
+        found
+    }
+
+    fn audit_all(&self) -> Result<(), AuditError> {
         self.audit_blocks()?;
         self.audit_waiting()?;
         self.audit_tables()?;

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::Released;
 use crate::error::Error;
 use crate::ids::{BlockId, RequestKey, StepId};
 
@@ -69,6 +70,10 @@ pub(super) struct Blocks {
     freed: Vec<BlockId>,
     /// Given up by the call that is running, and protected.
     now_held: u32,
+    /// Those that pins protect.
+    now_kept: Vec<BlockId>,
+    /// How often leases and exact holds keep a block, over all blocks.
+    kept: u64,
     /// Freed by pins; those still marked `UNTOLD` are to be told.
     untold: Vec<BlockId>,
     told: Vec<BlockId>,
@@ -86,6 +91,8 @@ impl Blocks {
             last_step: 0,
             freed: Vec::new(),
             now_held: 0,
+            now_kept: Vec::new(),
+            kept: 0,
             untold: Vec::new(),
             told: Vec::new(),
         }
@@ -157,11 +164,17 @@ impl Blocks {
     pub(super) fn begin_call(&mut self) {
         self.freed.clear();
         self.now_held = 0;
+        self.now_kept.clear();
     }
 
-    /// What the call that is running has freed, and how many of the blocks it gave up are held.
-    pub(super) fn outcome(&self) -> (&[BlockId], u32) {
-        (&self.freed, self.now_held)
+    /// What the call that is running has done.
+    pub(super) fn outcome(&self) -> Released<'_> {
+        Released { freed: &self.freed, held: self.now_held, kept: &self.now_kept }
+    }
+
+    /// How often leases and exact holds keep a block, over all blocks.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept
     }
 
     /// Free blocks become owned, all or none; the null block is passed over. Answers whether all
@@ -273,6 +286,9 @@ impl Blocks {
         self.owned -= 1;
         if !self.settle(block, Cause::Call) {
             self.now_held += 1;
+            if self.holds(block) > 0 {
+                self.now_kept.push(block);
+            }
         }
     }
 
@@ -281,11 +297,13 @@ impl Blocks {
         // `has_room` was asked where the listing or hold began that this one takes the place of; a
         // narrowed pin adds one, and each is a few dozen bytes that outlive it.
         self.records[block.index()].held += 1;
+        self.kept += 1;
     }
 
     /// Ends one protection.
     pub(super) fn let_go(&mut self, block: BlockId) {
         self.records[block.index()].held -= 1;
+        self.kept -= 1;
         self.settle(block, Cause::Pin);
     }
 
@@ -391,6 +409,21 @@ impl Blocks {
         let mut seen = std::collections::HashSet::new();
         owners.retain(|owner| seen.insert(*owner));
         owners
+    }
+
+    /// Steps that are open, oldest first, with the blocks that are not free before they end.
+    pub(super) fn fenced(&self) -> Vec<(StepId, Vec<BlockId>)> {
+        let mut steps: Vec<_> =
+            self.steps.iter().map(|step| (StepId(step.id), Vec::new())).collect();
+        if !steps.is_empty() {
+            let used = self.records.iter().enumerate().filter(|(_, record)| !record.is_free());
+            for (block, record) in used {
+                if let Some(at) = self.delayed_by(*record) {
+                    steps[at].1.push(BlockId(block as u32));
+                }
+            }
+        }
+        steps
     }
 
     /// Steps that are open, oldest first, with the blocks that wait for them. For the audit.
@@ -542,7 +575,7 @@ mod tests {
         blocks.give_up(block, key(2), false);
         assert_eq!(blocks.owners(block, &everyone), [key(1)]);
         blocks.give_up(block, key(1), false);
-        assert_eq!(blocks.outcome(), (&[block][..], 0));
+        assert_eq!((blocks.outcome().freed(), blocks.outcome().held()), (&[block][..], 0));
         assert_eq!(blocks.arrivals.unused.len(), blocks.arrivals.nodes.len());
     }
 
@@ -572,9 +605,9 @@ mod tests {
         assert_eq!((first.0 as u32 & FENCE, second.0 as u32 & FENCE), (FENCE, 1));
         blocks.give_up(block, key(0), true);
         blocks.end_step(first).unwrap();
-        assert_eq!(blocks.outcome(), (&[][..], 1));
+        assert_eq!((blocks.outcome().freed(), blocks.outcome().held()), (&[][..], 1));
         blocks.end_step(second).unwrap();
-        assert_eq!(blocks.outcome(), (&[block][..], 1));
+        assert_eq!((blocks.outcome().freed(), blocks.outcome().held()), (&[block][..], 1));
         assert_eq!(blocks.end_step(second), Err(Error::UnknownStep { step: second }));
     }
 

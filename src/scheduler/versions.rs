@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::collections::btree_map::Entry;
 use std::ptr::NonNull;
 use std::sync::Arc as StdArc;
 
@@ -18,9 +19,10 @@ use slab::Slab;
 use super::Scheduler;
 use crate::ids::{BlockId, RequestKey};
 use crate::lease::{
-    Cells, Ended, Extent, Held, History, Lease, NO_RECORD, NewLease, Patch, TableState,
+    Cells, Ended, Extent, Held, History, Lease, NO_RECORD, NewLease, Patch, Reader, TableState,
 };
 use crate::reclaim::Batch;
+use crate::recorder::{HeldAlone, Recorded};
 use crate::storage::{Piece, Root, Tree, Version};
 use crate::sync::{Arc, Ordering};
 use crate::word::{Hull, Word};
@@ -39,19 +41,26 @@ pub(super) struct Table {
     pub(super) youngest: u64,
     /// Tokens committed when the newest lease was made.
     pub(super) floor: u64,
+    /// A flight recorder is on: to readers all of it counts as patched, so that nothing is clear at
+    /// a glance and every pin is taken where the recorder sees it.
+    recorded: bool,
 }
 
 impl Table {
-    pub(super) const EMPTY: Table = Table {
-        tree: Tree::EMPTY,
-        extent: Extent { front: 0, len: 0 },
-        patch: Patch { lo: 0, hi: 0 },
-        youngest: 0,
-        floor: 0,
-    };
+    pub(super) fn empty(recorded: bool) -> Table {
+        Table {
+            tree: Tree::EMPTY,
+            extent: Extent { front: 0, len: 0 },
+            patch: Patch::default(),
+            youngest: 0,
+            floor: 0,
+            recorded,
+        }
+    }
 
     pub(super) fn state(&self) -> TableState {
-        let Table { extent, patch, youngest, .. } = *self;
+        let Table { extent, youngest, recorded, .. } = *self;
+        let patch = if recorded { Patch { lo: 0, hi: u32::MAX } } else { self.patch };
         TableState { extent, patch, youngest, root: self.tree.root }
     }
 }
@@ -79,12 +88,14 @@ pub(super) struct LeaseRecord {
     version: Version,
     opened: u64,
     /// The hull that its close returned; means nothing where it had no pins then.
-    hull: Hull,
+    pub(super) hull: Hull,
     pub(super) closed: bool,
+    /// The epoch that was published when pins began to be all that keeps it.
+    pub(super) closed_at: u64,
     /// Closed, with pins out that have not been taken in yet.
     pub(super) undrained: bool,
     /// In its life's queue.
-    queued: bool,
+    pub(super) queued: bool,
     superseded: bool,
     /// No reader that begins now can find it: hidden, or its successor is published.
     unlinked: bool,
@@ -94,6 +105,15 @@ pub(super) struct LeaseRecord {
     garbage: Vec<Piece>,
     older: Option<LeaseId>,
     younger: Option<LeaseId>,
+}
+
+impl LeaseRecord {
+    /// Its word, as a number for people.
+    pub(super) fn word(&self) -> Word {
+        // Relaxed: it decides nothing.
+        // SAFETY: alive while its record exists.
+        Word(unsafe { (*self.lease).word.load(Ordering::Relaxed) })
+    }
 }
 
 /// What is left of a scheduler: everything that pins may still read.
@@ -134,6 +154,7 @@ impl Scheduler {
         self.tended = self.epoch.0;
         if !self.batch.is_empty() {
             self.sent += 1;
+            self.pieces_sent += self.batch.pieces.len();
             let batch = std::mem::replace(&mut self.batch, Batch::new());
             self.shared.reclaim.retire(Box::new(batch));
         } else if self.sent > 0 {
@@ -141,6 +162,7 @@ impl Scheduler {
         }
         for mut batch in self.shared.reclaim.returned() {
             self.sent -= 1;
+            self.pieces_sent -= batch.pieces.len();
             self.in_memory -= batch.leases.len();
             for lease in batch.leases.drain(..) {
                 // SAFETY: the batch came back because nobody can reach what it lists any more.
@@ -156,6 +178,7 @@ impl Scheduler {
 
     /// A lease that came off the drain stack.
     fn taken(&mut self, lease: *mut Lease) {
+        self.taken_in += 1;
         // SAFETY: on the stack, so alive; its record is the scheduler's.
         if unsafe { (*lease).record.with(|record| *record) } == NO_RECORD {
             self.adopt(lease);
@@ -169,13 +192,19 @@ impl Scheduler {
     fn adopt(&mut self, lease: *mut Lease) {
         // SAFETY: alive while one of its two pins, the scheduler's, is out. What it holds was
         // written before it was pushed.
-        let instead_of = unsafe { (*lease).held.as_ref() }.map(|held| {
+        let held = unsafe { (*lease).held.as_ref() };
+        let mut alone = None;
+        let instead_of = held.map(|held| {
             for &block in &held.blocks {
                 self.blocks.hold(block);
             }
+            if let Some(Recorded { job, replaces, .. }) = held.recorded {
+                alone =
+                    Some(HeldAlone { job, replaces, blocks: held.blocks.to_vec(), ended: false });
+            }
             held.instead_of
         });
-        self.record_hold(lease);
+        let id = self.record_hold(lease);
         for pinned in [instead_of, Some(lease)].into_iter().flatten() {
             // AcqRel: an unpin like any other, see `pin::give_back`.
             // SAFETY: alive while this pin is out.
@@ -183,13 +212,17 @@ impl Scheduler {
                 self.taken(pinned);
             }
         }
+        if let Some(alone) = &mut alone {
+            alone.ended = !self.leases.get(id).is_some_and(|record| record.lease == lease);
+        }
+        self.held_alone.extend(alone);
     }
 
     /// A closed lease has lost its last pin.
     fn has_drained(&mut self, lease: *mut Lease) {
-        self.undrained -= 1;
         // SAFETY: alive while its record exists.
         let id = unsafe { (*lease).record.with(|record| *record) } as LeaseId;
+        self.no_longer_undrained(self.leases[id].closed_at);
         let Some(life) = self.leases[id].life else {
             // An exact hold: in no slot, seen by no reader, and its pin has gone.
             self.leases.remove(id);
@@ -223,7 +256,13 @@ impl Scheduler {
         for &block in &blocks {
             self.blocks.hold(block);
         }
-        let held = Held { blocks: blocks.into(), narrowed: None, instead_of: std::ptr::null_mut() };
+        let held = Held {
+            blocks: blocks.into(),
+            narrowed: None,
+            instead_of: std::ptr::null_mut(),
+            reader: Reader::HOLD,
+            recorded: self.shared.recorder.as_ref().map(Recorded::new),
+        };
         let lease = self.pool.lease(Lease::new(NewLease {
             shared: Arc::as_ptr(&self.shared),
             word: Word::born_closed(1),
@@ -241,9 +280,9 @@ impl Scheduler {
         lease
     }
 
-    fn record_hold(&mut self, lease: *mut Lease) {
+    fn record_hold(&mut self, lease: *mut Lease) -> LeaseId {
         self.in_memory += 1;
-        self.undrained += 1;
+        let closed_at = self.now_undrained();
         let id = self.leases.insert(LeaseRecord {
             lease,
             life: None,
@@ -251,6 +290,7 @@ impl Scheduler {
             opened: 0,
             hull: Hull { lo: 0, hi: 0 },
             closed: true,
+            closed_at,
             undrained: true,
             queued: false,
             superseded: false,
@@ -262,6 +302,24 @@ impl Scheduler {
         });
         // SAFETY: only the scheduler touches a lease's record.
         unsafe { (*lease).record.with_mut(|record| *record = id as u32) };
+        id
+    }
+
+    /// One more lease that only pins keep. Answers since which epoch.
+    fn now_undrained(&mut self) -> u64 {
+        self.undrained += 1;
+        *self.undrained_since.entry(self.epoch.0).or_default() += 1;
+        self.epoch.0
+    }
+
+    fn no_longer_undrained(&mut self, since: u64) {
+        self.undrained -= 1;
+        if let Entry::Occupied(mut count) = self.undrained_since.entry(since) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 
     /// The version that the next lease will be.
@@ -313,6 +371,7 @@ impl Scheduler {
             opened,
             hull: Hull { lo: 0, hi: 0 },
             closed: !open,
+            closed_at: 0,
             undrained: false,
             queued: false,
             superseded: false,
@@ -356,8 +415,9 @@ impl Scheduler {
             record.hull = word.hull();
             record.undrained = true;
             record.queued = true;
-            self.undrained += 1;
-            if let Some(life) = record.life {
+            let life = record.life;
+            self.leases[id].closed_at = self.now_undrained();
+            if let Some(life) = life {
                 self.lives[life].queue.push_back(id);
             }
         }
