@@ -7,30 +7,49 @@ use loom::thread;
 use loom_tests::{World, models, saw, shown};
 
 models! {
-    lease_and_pin: 2 => ["pinned", "gone", "back", "kept"],
+    lease_and_pin: 2 => ["pinned", "gone", "kept"],
+    lease_and_unpin: 2 => ["back", "kept"],
     lease_and_view: 2 => ["before", "after", "back", "kept"],
     storage_and_view: 2 => ["before", "after", "back", "kept"],
     storage_and_pin: 2 => ["listed", "back", "kept"],
 }
 
-/// Publishes often enough for everything that nobody reads to come back.
-fn come_back(world: &mut World) {
-    for _ in 0..3 {
+/// So many publishes bring back what nobody reads.
+const ENOUGH: usize = 3;
+
+fn come_back(world: &mut World, publishes: usize) {
+    for _ in 0..publishes {
         world.publish();
         world.reclaim();
     }
     saw(if world.index.stats().retained == 0 { "back" } else { "kept" });
 }
 
-/// A reader pins a lease that is superseded, retired and used again.
+/// A reader pins a lease that is superseded, and retired.
 fn lease_and_pin() {
-    let mut world = World::new(2);
+    let mut world = World::new(1);
     let key = world.publish_request("r", &[0]);
     let saver = world.saver(key, 0..1);
     let reader = thread::spawn(move || saver.save());
     world.release(key);
-    come_back(&mut world);
-    world.admit("s");
+    come_back(&mut world, 1);
+    reader.join().unwrap();
+    world.end();
+}
+
+/// A lease is retired once its last pin has ended, and used again.
+fn lease_and_unpin() {
+    let mut world = World::new(2);
+    let key = world.publish_request("r", &[0]);
+    let saver = world.saver(key, 0..1);
+    let pin = saver.pin().unwrap();
+    let reader = thread::spawn(move || {
+        assert_eq!(pin.blocks(), saver.blocks());
+        saver.finish(pin);
+    });
+    world.release(key);
+    come_back(&mut world, ENOUGH);
+    world.publish_request("s", &[1]);
     reader.join().unwrap();
     world.end();
 }
@@ -46,7 +65,7 @@ fn lease_and_view() {
         other => panic!("{other:?}"),
     });
     world.truncate(key, 1);
-    come_back(&mut world);
+    come_back(&mut world, ENOUGH);
     reader.join().unwrap();
     world.end();
 }
@@ -62,7 +81,7 @@ fn storage_and_view() {
         other => panic!("{other:?}"),
     });
     world.replace(key, 0, 2);
-    come_back(&mut world);
+    come_back(&mut world, ENOUGH);
     reader.join().unwrap();
     world.end();
 }
@@ -80,7 +99,7 @@ fn storage_and_pin() {
         saver.finish(pin);
     });
     world.assign(key, &[3]);
-    come_back(&mut world);
+    come_back(&mut world, ENOUGH);
     reader.join().unwrap();
     world.end();
 }
