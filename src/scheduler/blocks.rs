@@ -254,17 +254,19 @@ impl Blocks {
     #[inline]
     pub(super) fn give_up(&mut self, block: BlockId, by: RequestKey, ending: bool) {
         let record = &mut self.records[block.index()];
-        if record.listed == 1
-            && record.held == 0
-            && record.marks & (SHARED | WAITING) == 0
-            && self.steps.is_empty()
-        {
-            record.listed = 0;
-            self.owned -= 1;
+        if record.listed != 1 || record.held != 0 || record.marks & (SHARED | WAITING) != 0 {
+            return self.give_up_in_general(block, by, ending);
+        }
+        // What `give_up_in_general` and `settle` come to where nothing else has the block.
+        record.listed = 0;
+        self.owned -= 1;
+        if let Some(newest) = self.steps.back_mut() {
+            record.marks = record.marks & !FENCE | newest.id as u32 & FENCE | WAITING;
+            newest.waiting.push(block);
+            self.now_held += 1;
+        } else {
             self.free += 1;
             self.freed.push(block);
-        } else {
-            self.give_up_in_general(block, by, ending);
         }
     }
 
@@ -353,12 +355,19 @@ impl Blocks {
 
     pub(super) fn end_step(&mut self, step: StepId) -> Result<(), Error> {
         let found = self.steps.binary_search_by_key(&step.0, |open| open.id);
-        let Some(ended) = found.ok().and_then(|at| self.steps.remove(at)) else {
+        let Some((at, ended)) = found.ok().and_then(|at| Some((at, self.steps.remove(at)?))) else {
             return Err(Error::UnknownStep { step });
         };
         for block in ended.waiting {
-            self.records[block.index()].marks &= !WAITING;
-            self.settle(block, Cause::Call);
+            let record = &mut self.records[block.index()];
+            record.marks &= !WAITING;
+            // No older step is open, and a younger one delays only what was given up under it.
+            if at == 0 && record.is_free() && record.fence() == step.0 as u32 & FENCE {
+                self.free += 1;
+                self.freed.push(block);
+            } else {
+                self.settle(block, Cause::Call);
+            }
         }
         Ok(())
     }
