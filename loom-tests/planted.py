@@ -41,7 +41,7 @@ ORDERINGS = [
     weaker("word unpin", "give_back", "word.fetch_sub", "AcqRel", "Release"),
     weaker("word unpin by adoption", "adopt", "word.fetch_sub", "AcqRel", "Acquire"),
     weaker("word unpin by adoption", "adopt", "word.fetch_sub", "AcqRel", "Release"),
-    weaker("word load, reclaimable", "reclaimable_now", "word.load", "Acquire", "Relaxed"),
+    weaker("word load, reclaimable", "count_reclaimable", "word.load", "Acquire", "Relaxed"),
     weaker("stack push, head load", "push", "head.load", "Acquire", "Relaxed"),
     weaker("stack push", "push", "compare_exchange_weak", "Release", "Relaxed"),
     weaker("stack push, failure", "push", "compare_exchange_weak", "Acquire", "Relaxed"),
@@ -176,13 +176,13 @@ FLAWS = [
     flaw("invalidating lowers what is committed in place", "invalidate_life", [
         ("self.supersede(self.lives[life].key.slot(), life, Ended::No);", "self.lease(life).raise(0);"),
     ]),
-    flaw("a drain does not close the leases", "begin_drain", [
+    flaw("a drain does not close the leases", "begin_drain_now", [
         ("for id in newest { self.close(id); }", "drop(newest);"),
     ]),
     flaw("a lease made while draining is open", "supersede", [
         ("ended == Ended::No && !self.draining", "ended == Ended::No"),
     ]),
-    flaw("a drain closes the leases before it sets the flag", "begin_drain", [
+    flaw("a drain closes the leases before it sets the flag", "begin_drain_now", [
         ("self.shared.set_draining();", ""),
         ("for id in newest { self.close(id); }",
          "for id in newest { self.close(id); } self.shared.set_draining();"),
@@ -208,20 +208,20 @@ FLAWS = [
     flaw("an ending scheduler does not close the leases", "wind_up", [
         ("self.close(id);", "let _ = id;"),
     ]),
-    flaw("the last unpin after the scheduler's end frees its lease", "hand_back", [
+    flaw("the last unpin after the scheduler's end frees its lease", "push", [
         ("Arc::decrement_strong_count(shared);",
          "drop(Box::from_raw(lease)); Arc::decrement_strong_count(shared);"),
     ]),
     flaw("a narrowed pin ends the old one before its blocks are held", "adopt", [
-        ("let instead_of = unsafe {",
-         "let old = unsafe { (*lease).held.as_ref() }.map(|held| held.instead_of);"
-         " if let Some(old) = old && unsafe { Word((*old).word.fetch_sub(Word::ONE_PIN,"
-         " Ordering::AcqRel)) }.drains() { self.taken(old); }"
-         " let instead_of = unsafe {"),
+        ("let held = unsafe { (*lease).held.as_ref() };",
+         "let held = unsafe { (*lease).held.as_ref() };"
+         " if let Some(old) = held.map(|held| held.instead_of)"
+         " && unsafe { Word((*old).word.fetch_sub(Word::ONE_PIN, Ordering::AcqRel)) }.drains()"
+         " { self.taken(old); }"),
         ("[instead_of, Some(lease)]", "[instead_of.filter(|_| false), Some(lease)]"),
     ]),
-    flaw("a narrowed pin ends the old one by itself", "narrow", [
-        ("self.lease = new;", "give_back(self.lease); self.lease = new;"),
+    flaw("a narrowed pin ends the old one by itself", "hold_alone", [
+        ("self.lease = new;", "give_back(self.lease.as_ptr()); self.lease = new;"),
     ]),
     flaw("a step's end frees what a pin still holds", "is_free", [
         ("self.listed == 0 && self.held == 0 &&", "self.listed == 0 &&"),

@@ -283,10 +283,9 @@ impl Index {
         };
         if let Err(refused) = &pinned {
             tally.refused(refused);
+            let reassigned = matches!(refused, Refused::Stale(Stale::Reassigned { .. }));
             // SAFETY: the caller's.
-            if let Refused::Stale(Stale::Reassigned { .. }) = refused
-                && unsafe { self.is_plannable(request) }
-            {
+            if reassigned && unsafe { self.is_plannable(request) } {
                 tally.replannable();
             }
         }

@@ -247,8 +247,8 @@ impl Pin {
         if let Some(narrowed) = lease.held.as_ref().and_then(|held| held.narrowed.as_deref()) {
             return narrowed.get(group.index()).map(|blocks| blocks.to_vec()).unwrap_or_default();
         }
-        // SAFETY: what is recorded keeps a pin on the lease it is over.
         let lease = match lease.recorded().and_then(|recorded| NonNull::new(recorded.over)) {
+            // SAFETY: what is recorded keeps a pin on the lease it is over.
             Some(over) => unsafe { over.as_ref() },
             None => lease,
         };

@@ -52,7 +52,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(60))]
+    #![proptest_config(config(100))]
 
     #[test]
     fn index_and_model_agree_on_long_tables(

@@ -3,10 +3,12 @@
 
 pub mod args;
 mod command;
+mod page;
 pub mod profile;
 pub mod report;
 pub mod scenario;
 pub mod sim;
+mod text;
 pub mod trace;
 
 pub use command::run;

@@ -132,7 +132,7 @@ fn a_window_keeps_only_what_it_looks_back_on() {
 #[test]
 fn blocks_of_a_preempted_request_wait_for_the_steps_in_flight() {
     let limits = Limits { blocks: 6, in_flight: 2, ..LIMITS };
-    let mut engine = over(limits, TenureIndex::new(6, 16, 8).unwrap());
+    let mut engine = over(limits, TenureIndex::new(6, 16, 8, None).unwrap());
     assert!(engine.arrive(0, &request(32, 34)));
     assert!(engine.arrive(1, &request(32, 34)));
     let mut held = Vec::new();
@@ -175,7 +175,7 @@ fn both_indexes_answer_the_same() {
         Limits { block_size: 48, blocks: 3000, ..tight },
     ] {
         let Limits { blocks, block_size, .. } = limits;
-        let tenure = TenureIndex::new(blocks, block_size, 40).unwrap();
+        let tenure = TenureIndex::new(blocks, block_size, 40, None).unwrap();
         let tenure = steps(limits, tenure, &requests);
         let mutex = steps(limits, MutexIndex::new(blocks, block_size), &requests);
         assert_eq!(tenure.len(), mutex.len());

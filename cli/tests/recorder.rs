@@ -86,7 +86,7 @@ impl Chaos {
             saves: Vec::new(),
             pins: Vec::new(),
             steps: Vec::new(),
-            drains: seed % 4 == 0,
+            drains: seed.is_multiple_of(4),
         }
     }
 
@@ -282,7 +282,7 @@ impl Chaos {
 #[test]
 fn random_traffic_answers_the_same_from_its_beginning() {
     for (at, shape) in shapes().enumerate() {
-        for seed in 0..12 {
+        for seed in 0..6 {
             let labels = seed % 2 == 0;
             let recording = Recording::lines(1_000_000).labels(labels);
             let mut chaos = Chaos::new(seed * 100 + at as u64, &shape, recording);
@@ -297,10 +297,10 @@ fn random_traffic_answers_the_same_from_its_beginning() {
 fn random_traffic_answers_the_same_from_any_checkpoint() {
     let mut pinned = 0;
     for (at, shape) in shapes().enumerate() {
-        for seed in 0..40 {
+        for seed in 0..12 {
             let recording = Recording::lines(200);
             let mut chaos = Chaos::new(seed * 100 + at as u64, &shape, recording);
-            for round in 0..12 {
+            for round in 0..10 {
                 chaos.run(150);
                 let script = chaos.script();
                 pinned += script.lines().filter(|line| line.contains(" as h")).count();
@@ -308,7 +308,7 @@ fn random_traffic_answers_the_same_from_any_checkpoint() {
             }
         }
     }
-    assert!(pinned > 500, "{pinned} holds in the place of pins");
+    assert!(pinned > 200, "{pinned} holds in the place of pins");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn pins_of_other_threads_stand_in_their_order() {
                         pins.extend(index.pin(save));
                     }
                     if pins.len() > 6 {
-                        pins.swap_remove(rng.random_range(0..pins.len()));
+                        let _ = pins.swap_remove(rng.random_range(0..pins.len()));
                     }
                 }
             })

@@ -141,6 +141,20 @@ fn what_could_not_be_saved_at_first_is_saved_in_the_end() {
 }
 
 #[test]
+fn what_failed_is_saved_later_also_behind_a_sliding_window() {
+    let window = ["--requests=60", "--window=4096", "--blocks=20000", "--fail=0.3"];
+    let figures = figures(&window);
+    assert!(number(&figures["retried"]) > 0, "{figures}");
+    assert!(number(&figures["saves_failed"]) > 0);
+    assert_eq!(figures["account"]["balanced"], true, "{}", figures["account"]);
+    let account = &figures["account"];
+    let missing = account["missing_blocks"].as_object().unwrap();
+    assert!(missing.keys().any(|cause| cause == "hole"), "{account}");
+    let failed = missing.get("failed").map_or(0, number);
+    assert!(failed * 10 < number(&account["due_blocks"]), "few failed for good: {account}");
+}
+
+#[test]
 fn every_way_to_save_keeps_its_account() {
     let ways: [&[&str]; 7] = [
         &["--save=prefill"],

@@ -27,7 +27,7 @@ fn scripts(directory: &Path) -> Option<Vec<PathBuf>> {
 
 fn report(files: &[PathBuf]) -> (u8, String) {
     let mut out = Vec::new();
-    let status = scenario::run_files(files, &mut out);
+    let status = scenario::run_files(files, false, &mut out);
     (status, String::from_utf8(out).expect("a report is text"))
 }
 
@@ -338,7 +338,7 @@ fn a_report_that_nobody_reads_keeps_its_status() {
         }
     }
     let (_directory, paths) = files(&[("wrong", "index blocks 4\nexpect free 3\n")]);
-    assert_eq!(scenario::run_files(&paths, &mut Closed), 1);
+    assert_eq!(scenario::run_files(&paths, false, &mut Closed), 1);
 }
 
 /// Scripts thrown together at random run to their end or to a difference, and the books balance

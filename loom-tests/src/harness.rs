@@ -138,7 +138,8 @@ fn run_all(models: &[Model]) -> ExitCode {
 fn search(model: &Model) -> ExitCode {
     let Model { name, run, .. } = *model;
     std::panic::set_hook(Box::new(move |panic| {
-        println!("model {name}: FAILED at execution {}: {panic}", EXECUTIONS.get());
+        let why = panic.to_string().replace('\n', " ");
+        println!("model {name}: FAILED at execution {}: {why}", EXECUTIONS.get());
         std::process::exit(101);
     }));
     let mut builder = Builder::new();

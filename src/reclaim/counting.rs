@@ -16,9 +16,9 @@ pub(crate) struct Reclaim {
     entered: AtomicU64,
     left: AtomicU64,
     /// For a moment in which nobody reads. The scheduler's alone.
-    waiting: Mutex<Vec<Box<Batch>>>,
+    waiting: Mutex<Vec<Batch>>,
     /// Freed, and kept until the end.
-    gone: Mutex<Vec<Box<Batch>>>,
+    gone: Mutex<Vec<Batch>>,
     tallies: Tallies,
 }
 
@@ -45,7 +45,7 @@ impl Reclaim {
     }
 
     pub(crate) fn retire(&self, batch: Box<Batch>) {
-        self.waiting.lock().unwrap().push(batch);
+        self.waiting.lock().unwrap().push(*batch);
     }
 
     pub(crate) fn nudge(&self) {}

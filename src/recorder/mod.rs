@@ -55,9 +55,10 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Keeps about the last `lines` lines, never fewer than half as many. They are kept twice over
-    /// where they begin with different pictures of the tables, so memory is for two such scripts
-    /// and the tables themselves.
+    /// Keeps about the last `lines` lines, never fewer than half as many. A script can begin after
+    /// any publish, so nothing is dropped between two of them, however much happens there. Two
+    /// scripts are kept up at a time, the younger to take the place of the older, so memory is for
+    /// both, and for the tables that each begins with.
     pub fn lines(lines: usize) -> Recording {
         Recording { lines: lines.max(2), labels: false, failed_audit: None }
     }
@@ -87,7 +88,9 @@ impl Recording {
 /// in it.
 ///
 /// Recording is off unless [`Config::record`](crate::Config::record) asks for it. While it is on,
-/// calls and pins wait for each other, and a pin costs a walk over its range.
+/// calls and pins wait for each other. Measured with 200 live requests of 256 blocks: a pin and its
+/// end cost 0.5 to 0.9 microseconds instead of 17 nanoseconds, and a step that admits, assigns and
+/// releases 256 blocks 33 to 60 microseconds (the more the fewer lines are kept) instead of 2.4.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -173,4 +176,28 @@ pub(crate) struct HeldAlone {
     pub(crate) blocks: Vec<BlockId>,
     /// It had ended by then.
     pub(crate) ended: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_audit_leaves_a_script_behind() {
+        let file = std::env::temp_dir().join(format!("tenure-audit-{}", std::process::id()));
+        let geometry = Geometry::new(8, Some(BlockId(0)), true, &[16, 32]).unwrap();
+        let recorder = Recorder::new(&Recording::lines(10).on_failed_audit(&file), &geometry);
+        recorder.audit_failed(&"two owners");
+        let written = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(
+            written,
+            "# the audit at the end found: two owners\n\
+             index blocks 8 null 0 block-size 16,32 commits\n"
+        );
+        // Where it is not asked for, or cannot be, an engine goes on.
+        Recorder::new(&Recording::lines(10), &geometry).audit_failed(&"two owners");
+        let nowhere = Recording::lines(10).on_failed_audit(file.join("nowhere"));
+        Recorder::new(&nowhere, &geometry).audit_failed(&"two owners");
+    }
 }

@@ -119,6 +119,8 @@ pub struct SaveTracker {
     /// the last offer found it.
     alignment: u64,
     saved: RangeSet,
+    /// What can never be saved, as it was told.
+    skipped: RangeSet,
     /// The tokens of each offer in flight, by its serial number.
     in_flight: BTreeMap<u64, Range<u64>>,
 }
@@ -141,6 +143,7 @@ impl SaveTracker {
             end: u64::MAX,
             alignment: 1,
             saved: RangeSet::default(),
+            skipped: RangeSet::default(),
             in_flight: BTreeMap::new(),
         }
     }
@@ -158,8 +161,8 @@ impl SaveTracker {
     }
 
     /// Plans the next save under the life `key`: whole blocks (of the least common multiple of the
-    /// groups' block sizes) from the lowest token that is neither saved nor in flight, up to the
-    /// next that is, and at most up to the least of `upto` (the tokens computed so far), the
+    /// groups' block sizes) from the lowest token that is neither saved, in flight nor skipped, up to
+    /// the next that is, and at most up to the least of `upto` (the tokens computed so far), the
     /// tracker's end, the committed tokens and the published table. `None` where no whole block is
     /// to be saved.
     ///
@@ -178,7 +181,7 @@ impl SaveTracker {
         let alignment = index.geometry().alignment();
         let (table, committed) = index.visible_tokens(key, Groups::ALL)?;
         let limit = upto.min(self.end).min(table).min(committed);
-        let gap = self.first_free();
+        let gap = self.first_free(alignment);
         let end = gap.end.min(limit - limit % alignment);
         if gap.start >= end {
             return Ok(None);
@@ -233,9 +236,45 @@ impl SaveTracker {
         Ok(true)
     }
 
-    /// Everything below it is durable.
+    /// Takes in that these tokens can never be saved, as those that a sliding window has left
+    /// behind. They are not offered any more, and neither is a block of which some are skipped. What
+    /// is durable or in flight already stays so. An empty range changes nothing.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tenure::{BlockId, Config, GroupId, SaveTracker, Settled};
+    ///
+    /// let (mut scheduler, index) = Config::new(8).build()?;
+    /// let life = scheduler.admit("r1")?;
+    /// scheduler.assign(life, GroupId(0), &[BlockId(1), BlockId(2), BlockId(3)])?;
+    /// let _released = scheduler.vacate(life, GroupId(0), 0..1)?; // the window moves on
+    /// scheduler.publish();
+    ///
+    /// let mut tracker = SaveTracker::new();
+    /// assert!(tracker.next(&index, life, 48).is_err()); // there is a hole now
+    /// tracker.skip(0..16);
+    /// let offer = tracker.next(&index, life, 48)?.expect("the rest is there");
+    /// assert_eq!(offer.request.tokens(), 16..48);
+    /// tracker.settle(offer.id, Settled::Saved);
+    /// assert_eq!(tracker.watermark(), 48); // all of it is dealt with,
+    /// assert!(tracker.saved().eq([16..48])); // and this is durable
+    /// # Ok(()) }
+    /// ```
+    pub fn skip(&mut self, tokens: Range<u64>) {
+        self.skipped.insert(tokens);
+    }
+
+    /// Everything below it is durable or [skipped](SaveTracker::skip).
     pub fn watermark(&self) -> u64 {
-        self.saved.covered_from_zero()
+        let mut settled = self.saved.clone();
+        self.skipped.iter().for_each(|tokens| settled.insert(tokens));
+        settled.covered_from_zero()
+    }
+
+    /// What was [skipped](SaveTracker::skip), ascending; ranges that touch are told as one. What was
+    /// durable or in flight by then is among it.
+    pub fn skipped(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.skipped.iter()
     }
 
     /// What is durable, ascending; ranges that touch are told as one.
@@ -253,8 +292,12 @@ impl SaveTracker {
         ranges
     }
 
-    fn first_free(&self) -> Range<u64> {
+    fn first_free(&self, alignment: u64) -> Range<u64> {
         let mut busy = self.saved.clone();
+        for Range { start, end } in self.skipped.iter() {
+            let end = end.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+            busy.insert(start - start % alignment..end);
+        }
         for held in self.in_flight.values() {
             busy.insert(held.clone());
         }

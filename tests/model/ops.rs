@@ -203,6 +203,8 @@ pub enum OfBlock {
 /// A position or length of a table.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
+    /// The first that is no hole.
+    Front,
     Within(u16),
     FromEnd(u8),
     Raw(u32),
@@ -368,7 +370,7 @@ fn scheduler_ops() -> impl Strategy<Value = Op> {
         30 => any::<u8>().prop_map(|step| Op::EndStep { step }),
         2 => Just(Op::EndStepThatIsNotOpen),
         80 => Just(Op::Publish),
-        20 => Just(Op::Reclaim),
+        35 => Just(Op::Reclaim),
         20 => vec(mostly_used(), 0..4).prop_map(|blocks| Op::Hold { blocks }),
         4 => Just(Op::Reset),
         3 => Just(Op::ResetForce),
@@ -438,7 +440,7 @@ fn block(free: u32, used: u32) -> impl Strategy<Value = OfBlock> {
         free => any::<u8>().prop_map(OfBlock::Free),
         used => any::<u8>().prop_map(OfBlock::Used),
         4 => Just(OfBlock::Null),
-        2 => Just(OfBlock::Again),
+        5 => Just(OfBlock::Again),
         1 => (0..60_u32).prop_map(OfBlock::Raw),
         1 => Just(OfBlock::Raw(u32::MAX)),
     ]
@@ -446,8 +448,9 @@ fn block(free: u32, used: u32) -> impl Strategy<Value = OfBlock> {
 
 fn place() -> impl Strategy<Value = Place> {
     prop_oneof![
+        15 => Just(Place::Front),
         35 => any::<u16>().prop_map(Place::Within),
-        60 => (0..3_u8).prop_map(Place::FromEnd),
+        45 => (0..3_u8).prop_map(Place::FromEnd),
         4 => (0..12_u32).prop_map(Place::Raw),
         1 => Just(Place::Raw(u32::MAX)),
     ]

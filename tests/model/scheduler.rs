@@ -337,6 +337,14 @@ impl Model {
         Ok(life.table(group).len())
     }
 
+    /// The first position that is no hole, or the end of the table.
+    pub fn front(&self, key: RequestKey, group: GroupId) -> Result<u32, Error> {
+        let len = self.len(key, group)?;
+        let positions = &self.must_be_live(key)?.table(group).positions;
+        let front = positions.iter().position(|position| position.block.is_some());
+        Ok(front.map_or(len, |front| front as u32))
+    }
+
     pub fn committed(&self, key: RequestKey, group: GroupId) -> Result<u64, Error> {
         let life = self.must_be_live(key)?;
         self.must_have_group(group)?;

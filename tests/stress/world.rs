@@ -30,7 +30,7 @@ impl Scale {
         let threads = number("TENURE_STRESS_THREADS").map_or(6, |threads| threads as usize);
         let seed = number("TENURE_STRESS_SEED").unwrap_or(1.0) as u64;
         if cfg!(miri) {
-            Scale { pool: 160, lives: 6, longest: 8, giant: 100, threads, seed }
+            Scale { pool: 96, lives: 4, longest: 8, giant: 20, threads, seed }
         } else {
             Scale { pool: 6_000, lives: 24, longest: 64, giant: 100_000, threads, seed }
         }

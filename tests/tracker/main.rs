@@ -105,6 +105,63 @@ fn whole_blocks_are_whole_in_every_group() {
 }
 
 #[test]
+fn what_a_window_left_behind_is_skipped() {
+    let mut e = Engine::new(6);
+    let mut t = SaveTracker::new();
+    let a = e.next(&mut t, 32).unwrap();
+    let _released = e.scheduler.vacate(e.key, GroupId(0), 0..3).unwrap();
+    e.scheduler.publish();
+    t.settle(a.id, Settled::Stale);
+    let hole = Stale::Hole { group: GroupId(0), position: 0 };
+    assert_eq!(t.next(&e.index, e.key, ANY), Err(PlanError::Stale(hole)));
+
+    t.skip(0..48);
+    assert_eq!((t.watermark(), t.saved().count()), (48, 0));
+    let b = e.next(&mut t, 80).unwrap();
+    assert_eq!(b.request.tokens(), 48..80);
+    assert_eq!(t.watermark(), 48);
+    t.settle(b.id, Settled::Failed);
+    let b = e.next(&mut t, ANY).unwrap();
+    assert_eq!(b.request.tokens(), 48..96, "what failed is no less offered again");
+    t.settle(b.id, Settled::Saved);
+    assert_eq!((t.watermark(), t.saved().collect::<Vec<_>>()), (96, vec![48..96]));
+    assert_eq!(t.skipped().collect::<Vec<_>>(), [0..48]);
+}
+
+#[test]
+fn a_block_of_which_some_tokens_are_skipped_is_not_offered() {
+    let e = Engine::new(5);
+    let mut t = SaveTracker::new();
+    t.skip(20..21);
+    t.skip(30..30);
+    assert_eq!(tokens(e.next(&mut t, ANY)), Some(0..16));
+    assert_eq!(tokens(e.next(&mut t, ANY)), Some(32..80));
+    t.skip(0..u64::MAX);
+    assert_eq!((tokens(e.next(&mut t, ANY)), t.watermark()), (None, u64::MAX));
+
+    let mut e = Engine::of(Config::new(64).block_sizes([16, 24]), 6);
+    e.grow(1, 4);
+    e.scheduler.publish();
+    let mut t = SaveTracker::new();
+    t.skip(0..16);
+    assert_eq!(tokens(e.next(&mut t, ANY)), Some(48..96), "blocks are whole in every group");
+}
+
+#[test]
+fn what_is_durable_or_in_flight_stays_so_when_it_is_skipped() {
+    let e = Engine::new(3);
+    let mut t = SaveTracker::new();
+    let a = e.next(&mut t, 16).unwrap();
+    let b = e.next(&mut t, 32).unwrap();
+    t.settle(a.id, Settled::Saved);
+    t.skip(0..32);
+    assert_eq!((t.in_flight(), t.saved().collect::<Vec<_>>()), (vec![16..32], vec![0..16]));
+    t.settle(b.id, Settled::Saved);
+    assert_eq!(t.saved().collect::<Vec<_>>(), [0..32]);
+    assert_eq!(tokens(e.next(&mut t, ANY)), Some(32..48));
+}
+
+#[test]
 fn saved_in_whatever_order() {
     let e = Engine::new(6);
     let mut t = SaveTracker::new();

@@ -56,6 +56,14 @@ pub struct ProfileArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 
+    /// Also write a page with charts
+    #[arg(long, value_name = "FILE.html", help_heading = OUTPUT)]
+    pub report: Option<PathBuf>,
+
+    /// Print tables in Markdown
+    #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
+    pub markdown: bool,
+
     /// Also write plots to this directory
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,

@@ -7,11 +7,13 @@ mod counters;
 mod goals;
 mod memory;
 mod operations;
+mod page;
 mod peers;
 mod plot;
 mod report;
 mod table;
 
+use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -31,9 +33,13 @@ pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
     let report = measure(args)?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&report)?,
-        false => table::table(&report),
+        false => table::table(&report, args.markdown),
     };
     writeln!(io::stdout(), "{text}")?;
+    if let Some(file) = &args.report {
+        fs::write(file, page::page(&report))
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    }
     if let Some(directory) = &args.svg {
         plot::write(&report, directory)?;
     }

@@ -1,6 +1,6 @@
 //! The report as tables for people.
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, Table};
 
 use super::contention::{Case, Contention, Quantiles};
@@ -9,22 +9,44 @@ use super::goals::Goal;
 use super::operations::ByNumber;
 use super::peers;
 use super::report::Report;
+use crate::text::count;
+
+/// Something of the report.
+#[allow(clippy::large_enum_variant, reason = "a few, which live shortly")]
+enum Part {
+    Table(Table),
+    Text(String),
+}
+
+impl From<Table> for Part {
+    fn from(table: Table) -> Part {
+        Part::Table(table)
+    }
+}
 
 /// The report as text.
-pub fn table(report: &Report) -> String {
-    let mut parts = vec![
-        goals(&report.goals).to_string(),
-        operations(report).to_string(),
-        one_thread(report).to_string(),
-        two_threads(report).to_string(),
-        format!("Note: {}.", peers::NOTE),
-        memory(report).to_string(),
+pub fn table(report: &Report, markdown: bool) -> String {
+    let mut parts: Vec<Part> = vec![
+        goals(&report.goals).into(),
+        operations(report).into(),
+        one_thread(report).into(),
+        two_threads(report).into(),
+        Part::Text(format!("Note: {}.", peers::NOTE)),
+        memory(report).into(),
         counters(&report.counters),
     ];
     if let Some(contention) = &report.contention {
         parts.extend(cases(contention));
     }
-    parts.join("\n")
+    let style = if markdown { ASCII_MARKDOWN } else { UTF8_FULL_CONDENSED };
+    let text = |part| match part {
+        Part::Text(text) => text,
+        Part::Table(mut table) => {
+            table.load_style(style);
+            table.to_string()
+        }
+    };
+    parts.into_iter().map(text).collect::<Vec<_>>().join(if markdown { "\n\n" } else { "\n" })
 }
 
 fn goals(goals: &[Goal]) -> Table {
@@ -41,7 +63,7 @@ fn goals(goals: &[Goal]) -> Table {
     table
 }
 
-fn operations(report: &Report) -> Table {
+pub(super) fn operations(report: &Report) -> Table {
     let o = &report.operations;
     let mut table = titled("operation", &["ns", "rmw"]);
     let mut add = |name: &str, ns: f64| {
@@ -74,7 +96,7 @@ fn operations(report: &Report) -> Table {
     table
 }
 
-fn one_thread(report: &Report) -> Table {
+pub(super) fn one_thread(report: &Report) -> Table {
     let blocks: Vec<u32> = report.operations.pin_unpin_ns.keys().copied().collect();
     let mut table = blocks_table("pin + unpin, one thread, ns", &blocks);
     let cells = |by: &ByNumber| blocks.iter().map(|n| by.get(n).copied()).map(cell).collect();
@@ -85,7 +107,7 @@ fn one_thread(report: &Report) -> Table {
     table
 }
 
-fn two_threads(report: &Report) -> Table {
+pub(super) fn two_threads(report: &Report) -> Table {
     let all = &report.peers.two_threads;
     let blocks: Vec<u32> =
         all.values().next().map(|by| by.same.keys().copied().collect()).unwrap_or_default();
@@ -99,22 +121,22 @@ fn two_threads(report: &Report) -> Table {
     table
 }
 
-fn memory(report: &Report) -> Table {
+pub(super) fn memory(report: &Report) -> Table {
     let memory = &report.memory;
     let bytes = |bytes: Option<f64>| bytes.map_or("-".to_owned(), |bytes| format!("{bytes:.1}"));
     let mut table = titled("memory", &[""]);
     row(&mut table, "bytes a block of the pool", [bytes(memory.bytes_per_block)]);
     row(&mut table, "bytes a table position", [bytes(memory.bytes_per_position)]);
-    row(&mut table, "versions that a step replaces", [count(memory.retired_per_step.into())]);
+    row(&mut table, "versions that a step replaces", [count(memory.retired_per_step)]);
     row(&mut table, "most that waited, no reader", [count(memory.retained.no_reader)]);
     row(&mut table, "... a snapshot reader", [count(memory.retained.snapshot_reader)]);
     row(&mut table, "... 16 pins never given back", [count(memory.retained.sleeping_pins)]);
     table
 }
 
-fn counters(counters: &Counters) -> String {
+fn counters(counters: &Counters) -> Part {
     match counters {
-        Counters::Skipped(why) => format!("SKIPPED hardware counters: {why}"),
+        Counters::Skipped(why) => Part::Text(format!("SKIPPED hardware counters: {why}")),
         Counters::Counted(by_operation) => {
             let mut table =
                 titled("hardware counters, a call", &["cycles", "instructions", "cache misses"]);
@@ -122,48 +144,62 @@ fn counters(counters: &Counters) -> String {
                 let cells = [events.cycles, events.instructions, events.cache_misses];
                 row(&mut table, name, cells.map(|events| format!("{events:.2}")));
             }
-            table.to_string()
+            table.into()
         }
     }
 }
 
-fn cases(contention: &Contention) -> Vec<String> {
-    let mut parts = Vec::new();
-    let Contention { cores, pace_us, cases } = contention;
-    if cases.iter().any(|case| case.more_threads_than_cores) {
-        parts.push(format!(
+fn cases(contention: &Contention) -> Vec<Part> {
+    let tables = case_groups(contention).map(|group| case_table(contention, group).into());
+    cores_note(contention).map(Part::Text).into_iter().chain(tables).collect()
+}
+
+/// What to heed where threads do not have a core each.
+pub(super) fn cores_note(contention: &Contention) -> Option<String> {
+    let Contention { cores, cases, .. } = contention;
+    cases.iter().any(|case| case.more_threads_than_cores).then(|| {
+        format!(
             "There are {cores} cores here. Rows marked * have more threads than that: their times \
              on the wall tell how threads were switched. What means something there is CPU time: \
              of a step, against the same step alone, and of a pin."
-        ));
+        )
+    })
+}
+
+/// The cases of each load and pace.
+pub(super) fn case_groups(contention: &Contention) -> impl Iterator<Item = &[Case]> {
+    let same = |a: &Case, b: &Case| (a.setup.load, a.setup.paced) == (b.setup.load, b.setup.paced);
+    contention.cases.chunk_by(same)
+}
+
+/// What cases of one load and pace are called.
+pub(super) fn case_title(contention: &Contention, group: &[Case]) -> String {
+    let Some(first) = group.first() else { return String::new() };
+    let pace = match first.setup.paced {
+        true => format!("a step every {} us", contention.pace_us),
+        false => "step after step".to_owned(),
+    };
+    format!("{}, {pace}", first.setup.load.title())
+}
+
+/// The cases of one load and pace.
+pub(super) fn case_table(contention: &Contention, group: &[Case]) -> Table {
+    let columns = [
+        "index",
+        "step us p50/p99/p99.9/max",
+        "p99.9 x alone",
+        "step CPU us",
+        "CPU x alone",
+        "pin ns p50/p99/p99.9",
+        "pins/s",
+        "CPU ns a pin",
+    ];
+    let mut table = titled(&case_title(contention, group), &columns);
+    for case in group {
+        let mark = if case.more_threads_than_cores { " *" } else { "" };
+        row(&mut table, &format!("{} threads{mark}", case.setup.threads), cells(case));
     }
-    for group in
-        cases.chunk_by(|a, b| (a.setup.load, a.setup.paced) == (b.setup.load, b.setup.paced))
-    {
-        let Some(first) = group.first() else { continue };
-        let pace = match first.setup.paced {
-            true => format!("a step every {pace_us} us"),
-            false => "step after step".to_owned(),
-        };
-        let title = format!("{}, {pace}", first.setup.load.title());
-        let columns = [
-            "index",
-            "step us p50/p99/p99.9/max",
-            "x alone",
-            "step CPU us",
-            "x alone",
-            "pin ns p50/p99/p99.9",
-            "pins/s",
-            "CPU ns a pin",
-        ];
-        let mut table = titled(&title, &columns);
-        for case in group {
-            let mark = if case.more_threads_than_cores { " *" } else { "" };
-            row(&mut table, &format!("{} threads{mark}", case.setup.threads), cells(case));
-        }
-        parts.push(table.to_string());
-    }
-    parts
+    table
 }
 
 fn cells(case: &Case) -> [String; 8] {
@@ -185,13 +221,12 @@ fn cells(case: &Case) -> [String; 8] {
 }
 
 fn blocks_table(title: &str, blocks: &[u32]) -> Table {
-    let columns: Vec<String> = blocks.iter().map(|&n| count(n.into())).collect();
+    let columns: Vec<String> = blocks.iter().map(|&n| count(n)).collect();
     titled(title, &columns.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn titled(title: &str, columns: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
     let cells = columns.iter().map(|name| Cell::new(name).set_alignment(CellAlignment::Right));
     table.set_header([Cell::new(title)].into_iter().chain(cells));
     table
@@ -219,19 +254,6 @@ fn decimals(number: f64) -> String {
     }
 }
 
-/// A number with its thousands set apart.
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,8 +263,5 @@ mod tests {
         assert_eq!(decimals(0.456), "0.46");
         assert_eq!(decimals(12.34), "12.3");
         assert_eq!(decimals(1234.5), "1,235");
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_234_567), "1,234,567");
     }
 }

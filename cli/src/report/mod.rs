@@ -1,5 +1,6 @@
 //! What a replay tells at its end.
 
+mod page;
 mod table;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::sim::series::{Series, Summary, Times};
 use crate::sim::settings::{Policy, Save, SaveRange, Settings};
 use crate::trace::Trace;
 
+pub use page::{Compared, page};
 pub use table::table;
 
 /// The figures of a replay, as `--json` prints them. `docs/replay.md` says what each means.

@@ -8,6 +8,7 @@ use comfy_table::{Cell, CellAlignment, Table};
 use super::Report;
 use crate::sim::savers::Missing;
 use crate::sim::settings::Policy;
+use crate::text::{count, duration};
 
 /// The figures of a replay as text.
 pub fn table(report: &Report) -> String {
@@ -141,44 +142,6 @@ fn aligned(value: impl Display) -> Cell {
     Cell::new(value).set_alignment(CellAlignment::Right)
 }
 
-/// A count with its thousands apart.
-fn count(value: impl Into<u64>) -> String {
-    let digits = value.into().to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A time with three digits.
-fn duration(nanos: f64) -> String {
-    let (value, unit) = match nanos {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "us"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.digits$} {unit}")
-}
-
-fn lowercase(value: &impl std::fmt::Debug) -> String {
+pub(super) fn lowercase(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}").to_lowercase()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_easy_to_read() {
-        let counts = [0_u64, 999, 1000, 1234567].map(count);
-        assert_eq!(counts, ["0", "999", "1,000", "1,234,567"]);
-        let times = [3.456, 56.78, 999.0, 12_345.0, 7.5e9].map(duration);
-        assert_eq!(times, ["3.46 ns", "56.8 ns", "999 ns", "12.3 us", "7.50 s"]);
-    }
 }

@@ -92,8 +92,9 @@ const UNREADABLE: u8 = 2;
 /// Runs script files and writes, for each that needs it, the first line that differs or is not of
 /// the language, and a summary at the end. Answers the exit status: 0 where all scripts passed, 1
 /// where some answer differed, 2 where a file could not be read or is not of the language. No file
-/// keeps the next from being run, and neither does a reader of `out` that has gone away.
-pub fn run_files(files: &[PathBuf], out: &mut dyn Write) -> u8 {
+/// keeps the next from being run, and neither does a reader of `out` that has gone away. With
+/// `quiet` there is no summary.
+pub fn run_files(files: &[PathBuf], quiet: bool, out: &mut dyn Write) -> u8 {
     let (mut differed, mut unreadable) = (0, 0);
     for file in files {
         let Err((status, report)) = run_file(file) else { continue };
@@ -111,7 +112,9 @@ pub fn run_files(files: &[PathBuf], out: &mut dyn Write) -> u8 {
     if unreadable > 0 {
         summary.push_str(&format!(", {unreadable} could not be read"));
     }
-    let _ = writeln!(out, "{summary}");
+    if !quiet {
+        let _ = writeln!(out, "{summary}");
+    }
     match (differed, unreadable) {
         (0, 0) => PASSED,
         (_, 0) => DIFFERED,

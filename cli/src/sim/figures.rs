@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::index::Occupancy;
 use super::savers::Tally;
 use super::series::Series;
+use super::timeline::Timeline;
 
 /// What one step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -80,6 +81,10 @@ pub struct Outcome {
     pub index_ns: Series,
     /// Nanoseconds of the scheduler's thread per step, without waiting for savers.
     pub step_ns: Series,
+    /// Nanoseconds of the scheduler's thread per step outside of the index.
+    pub rest_ns: Series,
+    /// The blocks by state over time.
+    pub timeline: Timeline,
     /// The most blocks that were held at the end of a step.
     pub held_max: u32,
     /// The blocks by state at the end.

@@ -15,3 +15,4 @@ pub mod request;
 pub mod savers;
 pub mod series;
 pub mod settings;
+pub mod timeline;

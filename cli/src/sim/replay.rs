@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tenure::{ConfigError, Error, Rank};
+use tenure::{ConfigError, Error, Index, Rank, Recording};
 use thiserror::Error;
 
 use super::connector::{Baseline, Computed, Connector, Mirror, Pipeline};
@@ -48,13 +48,15 @@ pub enum ReplayError {
     SaverPanicked,
 }
 
-/// Replays a trace. `watch` is told of the progress now and then, and may stop it.
+/// Replays a trace. `begin` gets the index before the first step, where it is Tenure's. `watch` is
+/// told of the progress now and then, and may stop it.
 ///
 /// # Errors
 /// [`ReplayError`].
 pub fn replay(
     trace: &Trace,
     settings: &Settings,
+    begin: &mut dyn FnMut(&Index),
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, ReplayError> {
     let Limits { blocks, block_size, max_running, .. } = settings.limits;
@@ -62,8 +64,10 @@ pub fn replay(
     match settings.index {
         IndexKind::Tenure => {
             let lives = u32::try_from(max_running).unwrap_or(u32::MAX);
-            let index = TenureIndex::new(blocks, block_size, lives)?;
+            let recording = settings.record.map(Recording::lines);
+            let index = TenureIndex::new(blocks, block_size, lives, recording)?;
             let reader = index.reader();
+            begin(&reader);
             // Each saver has a ledger of its own, and so its part of the budget.
             let budget =
                 settings.saves.budget.map(|all| all.div_ceil(settings.saves.savers as u64));
@@ -186,6 +190,7 @@ impl<I: BlockIndex> Replay<'_, I> {
             self.do_step()?;
             let blocks = self.engine.index_mut().occupancy();
             self.outcome.held_max = self.outcome.held_max.max(blocks.held);
+            self.outcome.timeline.record(self.step, blocks);
             if self.step.is_multiple_of(WATCH_EVERY) {
                 let Outcome { requests, steps, .. } = self.outcome;
                 if watch(Progress { requests, steps, blocks }).is_break() {
@@ -263,8 +268,8 @@ impl<I: BlockIndex> Replay<'_, I> {
             }
             self.unrecorded.saves += 1;
             self.unrecorded.pinned_blocks += covered.len() as u64;
-            // A tracker is told of all that is computed and knows what is new by itself.
-            let told = if self.settings.tracked() { 0..to } else { covered };
+            // A tracker is told of all that is there and knows what is new by itself.
+            let told = if self.settings.tracked() { request.vacated..to } else { covered };
             let blocks = match self.settings.policy {
                 Policy::Mirror => request.blocks.get(told.start as usize..told.end as usize),
                 Policy::Tenure | Policy::Assert => None,
@@ -303,6 +308,7 @@ impl<I: BlockIndex> Replay<'_, I> {
         outcome.recomputed += figures.recomputed;
         outcome.index_ns.record(index_ns);
         outcome.step_ns.record(step_ns);
+        outcome.rest_ns.record(step_ns.saturating_sub(index_ns));
         let per_step = &mut outcome.per_step;
         per_step.requests.record(figures.requests);
         per_step.tokens.record(figures.tokens);

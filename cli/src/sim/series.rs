@@ -84,11 +84,29 @@ impl Series {
         }
     }
 
+    /// How many numbers there are from each of `bounds` (ascending) up to the next.
+    pub fn between(&self, bounds: &[u64]) -> Vec<u64> {
+        // Counted below each bound: the histogram cannot tell neighbours apart, and so would count
+        // what stands at a bound on both sides.
+        let below = |&bound: &u64| match bound.min(LARGEST) {
+            0 => 0,
+            bound => self
+                .histogram
+                .iter_recorded()
+                .take_while(|at| at.value_iterated_to() < bound)
+                .map(|at| at.count_at_value())
+                .sum::<u64>(),
+        };
+        let below: Vec<u64> = bounds.iter().map(below).collect();
+        below.iter().zip(below.iter().skip(1)).map(|(from, to)| to - from).collect()
+    }
+
     fn mean(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
     }
 
-    fn quantile(&self, quantile: f64) -> u64 {
+    /// The number that so large a part of all is not above, from 0 to 1.
+    pub fn quantile(&self, quantile: f64) -> u64 {
         // The histogram answers the highest number it cannot tell from the right one.
         self.histogram.value_at_quantile(quantile).min(self.max)
     }
@@ -116,5 +134,14 @@ mod tests {
         let Summary { mean, p99, max } = series.summary();
         assert!((mean - 1_000_500.5).abs() < 1_000.0, "{mean}");
         assert_eq!((p99 / 10, max), (99, 1_000_000_007));
+    }
+
+    #[test]
+    fn counts_between_bounds() {
+        let mut series = Series::default();
+        (1..=1000).for_each(|value| series.record(value));
+        assert_eq!(series.between(&[0, 1, 10, 100, 2000]), [0, 9, 90, 901]);
+        assert_eq!(Series::default().between(&[0, 10]), [0]);
+        assert!(series.between(&[5]).is_empty());
     }
 }

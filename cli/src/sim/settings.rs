@@ -58,14 +58,14 @@ pub struct Settings {
     pub speed: f64,
     /// Steps that savers may fall behind the scheduler before it waits for them.
     pub lag: u64,
+    /// About how many lines of what happens are recorded, where it is recorded.
+    pub record: Option<usize>,
 }
 
 impl Settings {
-    /// Whether trackers decide what is saved. They cannot leave out what a window has left behind,
-    /// and they plan over Tenure's index only.
+    /// Whether trackers decide what is saved. They plan over Tenure's index only.
     pub fn tracked(&self) -> bool {
         self.save_range == SaveRange::New
-            && self.limits.window.is_none()
             && self.policy != Policy::Mirror
             && self.index == IndexKind::Tenure
     }

@@ -10,10 +10,10 @@ use tenure::{BlockId, Groups, Stale};
 models! {
     check_handed_over: all => ["good", "thrown away"],
     check_learned_of_loss: all => ["checked", "gone"],
-    check_append: 3 => ["checked"],
+    check_append: all => ["checked"],
     check_drain: all => ["checked", "draining"],
-    replan_after_append: 3 => ["replanned"],
-    visible_tokens_commit: 3 => ["nothing", "one", "two"],
+    replan_after_append: all => ["replanned"],
+    visible_tokens_commit: all => ["nothing", "one", "two"],
 }
 
 const GOOD: u32 = 1;

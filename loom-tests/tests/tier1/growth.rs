@@ -11,7 +11,7 @@ models! {
     grow_plan: all => ["planned", "truncated"],
     grow_hole: all => ["planned", "truncated", "hole"],
     regrow_pin: all => ["listed"],
-    regrow_retire: 3 => ["listed"],
+    regrow_retire: all => ["listed"],
 }
 
 /// A pin over what was planned is taken however the table grows: into new storage, by holes, by

@@ -7,7 +7,7 @@ use tenure::BlockId;
 models! {
     exact_hold: all => ["early", "late"],
     exact_hold_scheduler_drop: all => [],
-    exact_hold_and_pin: 3 => ["pinned", "gone"],
+    exact_hold_and_pin: all => ["pinned", "gone"],
     shared_block: 3 => ["pinned", "gone"],
     step_end_unpin: all => ["step last", "pin last"],
     reclaimable_then_release: all => ["all", "none"],
@@ -47,8 +47,7 @@ fn exact_hold_and_pin() {
     let saver = world.saver(key, 0..1);
     let hold = world.scheduler.hold(&[BlockId(0)]).unwrap();
     let holder = saver.clone();
-    let readers =
-        [thread::spawn(move || holder.finish(hold)), thread::spawn(move || saver.save())];
+    let readers = [thread::spawn(move || holder.finish(hold)), thread::spawn(move || saver.save())];
     world.release(key);
     world.reclaim();
     readers.into_iter().for_each(|reader| reader.join().unwrap());

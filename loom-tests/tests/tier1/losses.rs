@@ -14,10 +14,12 @@ use tenure::{Groups, PlanError, RequestKey, Stale};
 models! {
     pin_release: all => ["pinned", "gone"],
     pin_vacate_front: all => ["pinned", "hole"],
+    pin_refill_front: all => ["pinned", "hole"],
     pin_vacate_inside: all => ["pinned", "hole"],
     pin_truncate_regrow: all => ["pinned", "truncated", "reassigned"],
     pin_replace: all => ["pinned", "reassigned"],
     pin_preempt: all => ["pinned", "new-life"],
+    pin_preempt_release: all => ["pinned", "new-life"],
     pin_slot_reuse: all => ["pinned", "gone"],
     pin_reset: all => ["pinned", "reset"],
     pin_invalidate: all => ["pinned", "not-committed"],
@@ -25,19 +27,23 @@ models! {
 
     unpin_release: all => [],
     unpin_vacate_front: all => [],
+    unpin_refill_front: all => [],
     unpin_vacate_inside: all => [],
     unpin_truncate_regrow: all => [],
     unpin_replace: all => [],
     unpin_preempt: all => [],
+    unpin_preempt_release: all => [],
     unpin_slot_reuse: all => [],
     unpin_reset: all => [],
 
     check_release: all => ["kept", "gone"],
     check_vacate_front: all => ["kept", "hole"],
+    check_refill_front: all => ["kept", "hole"],
     check_vacate_inside: all => ["kept", "hole"],
     check_truncate_regrow: all => ["kept", "truncated", "reassigned"],
     check_replace: all => ["kept", "reassigned"],
     check_preempt: all => ["kept", "new-life"],
+    check_preempt_release: all => ["kept", "new-life"],
     check_slot_reuse: all => ["kept", "gone"],
     check_reset: all => ["kept", "reset"],
     check_invalidate: all => ["kept", "not-committed"],
@@ -50,9 +56,15 @@ fn release(world: &mut World, key: RequestKey) {
     world.release(key);
 }
 
-/// A window slides.
+/// A window slides past a whole chunk of storage.
 fn vacate_front(world: &mut World, key: RequestKey) {
-    world.vacate(key, 0..1);
+    world.vacate(key, 0..2);
+}
+
+/// And a block comes back where the window was.
+fn refill_front(world: &mut World, key: RequestKey) {
+    world.vacate(key, 0..2);
+    world.replace(key, 0, 3);
 }
 
 /// A hole further in, of which only the table's storage tells.
@@ -77,6 +89,13 @@ fn replace(world: &mut World, key: RequestKey) {
 fn preempt(world: &mut World, key: RequestKey) {
     let successor = world.preempt(key);
     world.assign(successor, &[3, 4, 5]);
+}
+
+/// Whatever becomes of the successor, the planned life was ended by a preemption.
+fn preempt_release(world: &mut World, key: RequestKey) {
+    let successor = world.preempt(key);
+    world.release(successor);
+    world.publish();
 }
 
 /// Another request lives where the planned one did, at positions where it had them.
@@ -109,6 +128,10 @@ fn pin_vacate_front() {
     pin_while(vacate_front);
 }
 
+fn pin_refill_front() {
+    pin_while(refill_front);
+}
+
 fn pin_vacate_inside() {
     pin_while(vacate_inside);
 }
@@ -123,6 +146,10 @@ fn pin_replace() {
 
 fn pin_preempt() {
     pin_while(preempt);
+}
+
+fn pin_preempt_release() {
+    pin_while(preempt_release);
 }
 
 fn pin_slot_reuse() {
@@ -180,6 +207,7 @@ fn unpin_while(lose: Loss) {
         saver.finish(pin);
     });
     lose(&mut world, key);
+    world.publish();
     world.reclaim();
     reader.join().unwrap();
     world.end();
@@ -191,6 +219,10 @@ fn unpin_release() {
 
 fn unpin_vacate_front() {
     unpin_while(vacate_front);
+}
+
+fn unpin_refill_front() {
+    unpin_while(refill_front);
 }
 
 fn unpin_vacate_inside() {
@@ -207,6 +239,10 @@ fn unpin_replace() {
 
 fn unpin_preempt() {
     unpin_while(preempt);
+}
+
+fn unpin_preempt_release() {
+    unpin_while(preempt_release);
 }
 
 fn unpin_slot_reuse() {
@@ -252,6 +288,10 @@ fn check_vacate_front() {
     check(vacate_front);
 }
 
+fn check_refill_front() {
+    check(refill_front);
+}
+
 fn check_vacate_inside() {
     check(vacate_inside);
 }
@@ -266,6 +306,10 @@ fn check_replace() {
 
 fn check_preempt() {
     check(preempt);
+}
+
+fn check_preempt_release() {
+    check(preempt_release);
 }
 
 fn check_slot_reuse() {

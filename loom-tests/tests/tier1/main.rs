@@ -15,7 +15,7 @@ macro_rules! files {
 
 files![
     losses, contention, queues, published, growth, ending, draining, checks, holds, narrowing,
-    histories
+    groups, histories
 ];
 
 #[cfg(not(all(loom, not(crossbeam_loom))))]

@@ -9,12 +9,13 @@ models! {
     narrow_release: all => ["all held", "half free"],
     narrow_and_unpin: all => ["all held", "half free", "all free"],
     narrow_twice: all => ["three held", "two held", "one held"],
-    narrow_beside_unpin: 3 => ["free", "held"],
+    narrow_beside_unpin: all => ["free", "held"],
+    note_on_hold: all => ["early", "late"],
     narrow_live: all => ["kept"],
     narrow_drain: all => ["drained", "not yet"],
     narrow_scheduler_drop: all => [],
-    narrow_twice_scheduler_drop: 3 => [],
-    narrow_beside_scheduler_drop: 3 => [],
+    narrow_twice_scheduler_drop: all => [],
+    narrow_beside_scheduler_drop: all => [],
     narrow_after_scheduler_drop: all => [],
 }
 
@@ -104,7 +105,22 @@ fn narrow_beside_unpin() {
     ];
     let early = world.reclaim();
     saw(if early.is_empty() { "held" } else { "free" });
-    readers.map(|reader| reader.join().unwrap());
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    world.end();
+}
+
+/// Saying what a hold is for puts another hold in its place.
+fn note_on_hold() {
+    let mut world = World::new(1);
+    let key = world.publish_request("r", &[0]);
+    let saver = world.saver(key, 0..1);
+    let hold = world.scheduler.hold(&[BlockId(0)]).unwrap();
+    world.release(key);
+    let reader = thread::spawn(move || saver.finish(hold.with_note("copy")));
+    let early = world.reclaim();
+    saw(if early.is_empty() { "late" } else { "early" });
+    reader.join().unwrap();
+    assert_eq!(early.len() + world.reclaim().len(), 1);
     world.end();
 }
 
@@ -139,7 +155,7 @@ fn narrow_drain() {
         part.finish(pin);
     });
     if world.scheduler.drained() {
-        [0, 1].map(|block| world.write(block));
+        [0, 1].into_iter().for_each(|block| world.write(block));
         saw("drained");
     } else {
         saw("not yet");
@@ -197,7 +213,7 @@ fn narrow_beside_scheduler_drop() {
         }),
     ];
     drop(scheduler);
-    readers.map(|reader| reader.join().unwrap());
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
 }
 
 /// With no scheduler to give anything back to, a narrowed pin stays as it is.

@@ -7,14 +7,15 @@ use tenure::{BlockId, Groups, Pin, PlanError, Refused, Stale};
 models! {
     view_publish: all => ["before", "after"],
     view_two_requests: all => ["neither", "second", "both"],
-    view_intermediates: 3 => ["before", "after"],
+    view_intermediates: all => ["before", "after"],
     view_unpublished: all => ["before"],
+    view_window: all => ["before", "after"],
     view_ended: all => ["before", "gone"],
     snapshot_publish: all => ["before", "after"],
-    snapshot_slot_reuse: 3 => ["old", "neither", "new"],
+    snapshot_slot_reuse: all => ["old", "neither", "new"],
     snapshot_reuse_same_step: all => ["old", "new"],
     plan_two_requests: 3 => ["neither", "second", "both"],
-    plan_then_pin: 3 => ["before", "after", "truncated", "lost since", "regrown since"],
+    plan_then_pin: all => ["before", "after", "truncated", "lost since", "regrown since"],
 }
 
 /// What was lost in a step shows until the step is published, what was gained from then on.
@@ -76,6 +77,7 @@ fn view_intermediates() {
     });
     world.truncate(key, 2);
     world.vacate(key, 0..1);
+    world.reclaim();
     world.publish();
     world.reclaim();
     reader.join().unwrap();
@@ -94,6 +96,27 @@ fn view_unpublished() {
     });
     world.truncate(key, 1);
     world.assign(key, &[3, 4]);
+    world.reclaim();
+    reader.join().unwrap();
+    world.end();
+}
+
+/// A window slides past whole chunks of storage, which the versions before it still show.
+fn view_window() {
+    let mut world = World::new(4);
+    let key = world.publish_request("r", &[0, 1, 2]);
+    let index = world.index.clone();
+    let reader = thread::spawn(move || {
+        let view = index.view(key).unwrap();
+        match (view.epoch.0, &shown(&view)[..]) {
+            (1, [Some(0), Some(1), Some(2)]) => saw("before"),
+            (2, [None, None, Some(2), Some(3)]) => saw("after"),
+            half => panic!("half a step: {half:?}"),
+        }
+    });
+    world.vacate(key, 0..2);
+    world.assign(key, &[3]);
+    world.publish();
     world.reclaim();
     reader.join().unwrap();
     world.end();

@@ -7,7 +7,7 @@ models! {
     loss_outside_range: all => ["pinned"],
     two_losses_outside: all => ["pinned"],
     hull_of_the_pins_there_are: all => [],
-    inherit: 3 => ["pinned", "gone"],
+    inherit: all => ["pinned", "gone"],
     inherit_chain: 3 => ["both", "first", "second", "none"],
     last_unpin_reclaim: all => ["early", "late"],
     retired_in_turn: all => ["pinned", "gone"],

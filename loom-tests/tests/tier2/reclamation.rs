@@ -7,7 +7,7 @@ use loom::thread;
 use loom_tests::{World, models, saw, shown};
 
 models! {
-    lease_and_pin: 2 => ["pinned", "gone", "kept"],
+    lease_and_pin: 2 => ["pinned", "gone", "back", "kept"],
     lease_and_unpin: 2 => ["back", "kept"],
     lease_and_view: 2 => ["before", "after", "back", "kept"],
     storage_and_view: 2 => ["before", "after", "back", "kept"],

@@ -84,6 +84,16 @@ impl Driver {
         self.model.len(key, group).unwrap_or(0)
     }
 
+    /// A position below `len`, where there is one.
+    pub(super) fn place(&self, (key, group): (RequestKey, GroupId), place: Place, len: u32) -> u32 {
+        match place {
+            Place::Front => self.model.front(key, group).unwrap_or(0),
+            Place::Within(pick) => u32::from(pick).checked_rem(len).unwrap_or(0),
+            Place::FromEnd(pick) => len.saturating_sub(1 + u32::from(pick)),
+            Place::Raw(position) => position,
+        }
+    }
+
     pub(super) fn reach(&self, key: RequestKey, reach: Reach) -> u64 {
         let shape = &self.model.shape;
         let covers = |group| u64::from(self.len(key, group)) * shape.block_size(group);
@@ -129,15 +139,6 @@ impl Driver {
 
 pub(super) fn cyclic<T: Copy>(all: &[T], pick: u8) -> Option<T> {
     all.get(usize::from(pick).checked_rem(all.len())?).copied()
-}
-
-/// A position below `len`, where there is one.
-pub(super) fn place(place: Place, len: u32) -> u32 {
-    match place {
-        Place::Within(pick) => u32::from(pick).checked_rem(len).unwrap_or(0),
-        Place::FromEnd(pick) => len.saturating_sub(1 + u32::from(pick)),
-        Place::Raw(position) => position,
-    }
 }
 
 /// A number up to and including `whole`, and in proportion to the pick.

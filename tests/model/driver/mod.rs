@@ -23,7 +23,7 @@ use super::ops::{LABELS, Op, Place, Reach, Sequence, Who};
 use super::shape::Shape;
 use super::{Model, PinId};
 use calls::step_never_begun;
-use choices::{cyclic, place, span_within};
+use choices::{cyclic, span_within};
 
 /// `Err` where the index and the model differ, with the calls that led there.
 pub type Outcome = Result<(), TestCaseError>;
@@ -120,18 +120,20 @@ impl Driver {
             Op::Vacate { who, group, from, len } => {
                 let (key, group) = self.table(*who, *group);
                 let table = self.len(key, group);
-                let start = place(*from, table);
+                let start = self.place((key, group), *from, table);
                 let end = start.saturating_add_signed(i32::from(*len));
                 let raw = matches!(from, Place::Raw(_));
                 self.vacate(key, group, start..if raw { end } else { end.min(table) })
             }
             Op::Truncate { who, group, len } => {
                 let (key, group) = self.table(*who, *group);
-                self.truncate(key, group, place(*len, self.len(key, group) + 1))
+                let longest = self.len(key, group) + 1;
+                self.truncate(key, group, self.place((key, group), *len, longest))
             }
             Op::Replace { who, group, position, block } => {
                 let (key, group) = self.table(*who, *group);
-                let position = place(*position, self.len(key, group));
+                let len = self.len(key, group);
+                let position = self.place((key, group), *position, len);
                 self.replace(key, group, position, self.block(*block))
             }
             Op::Preempt { who } => self.preempt(self.key(*who)),

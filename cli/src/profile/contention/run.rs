@@ -130,7 +130,7 @@ fn pin<R: Reader>(reader: &R, load: Load, board: &Board, seed: u64) -> Tally {
     while board.goes_on() {
         let place = if load == Load::OneHotRequest { hot } else { random.random_range(0..hot) };
         let key = board.keys[place].load(Ordering::Relaxed);
-        let pin = if at % TIMED == 0 {
+        let pin = if at.is_multiple_of(TIMED) {
             let start = Instant::now();
             let pin = black_box(reader.pin(key, blocks));
             tally.pin.record(start.elapsed());

@@ -23,7 +23,8 @@ pub struct Computed {
     pub label: Arc<str>,
     /// The life that it computes them in.
     pub key: RequestKey,
-    /// The tokens to save, in whole blocks. Where trackers plan they only heed its end.
+    /// The tokens to save, in whole blocks. Trackers find by themselves what of them is not saved yet;
+    /// what is before them cannot be saved any more.
     pub tokens: Range<u64>,
     /// The blocks that hold them: only for a connector that keeps a mirror of the table.
     pub blocks: Vec<BlockId>,

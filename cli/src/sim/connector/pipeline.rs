@@ -51,9 +51,11 @@ impl Connector for Pipeline {
     fn plan(&mut self, computed: &Computed) -> Result<Option<Planned>, Stale> {
         let Computed { label, key, tokens, .. } = computed;
         let planned = match self.trackers.get_mut(label) {
-            Some(tracker) => tracker
-                .next(&self.index, *key, tokens.end)
-                .map(|offer| offer.map(|offer| (offer.request, Some(offer.id)))),
+            Some(tracker) => {
+                tracker.skip(0..tokens.start);
+                let offer = tracker.next(&self.index, *key, tokens.end);
+                offer.map(|offer| offer.map(|offer| (offer.request, Some(offer.id))))
+            }
             None => self
                 .index
                 .plan(*key, tokens.clone(), Groups::ALL)

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use tenure::{
-    BlockId, Config, ConfigError, Error, GroupId, Groups, Index, Pin, PlanError, Refused,
-    RequestKey, SaveRequest, Scheduler, StepId,
+    BlockId, Config, ConfigError, Error, GroupId, Groups, Index, Pin, PlanError, Recording,
+    Refused, RequestKey, SaveRequest, Scheduler, StepId,
 };
 
 use super::{BlockIndex, Occupancy, Reader};
@@ -21,19 +21,27 @@ pub struct TenureIndex {
 
 impl TenureIndex {
     /// An index over `blocks` blocks of `block_size` tokens, with commit tracking, for at most
-    /// `requests` live requests.
+    /// `requests` live requests; with a flight recorder where `recording` is given.
     ///
     /// # Errors
     /// [`ConfigError`] where the index cannot be that large.
-    pub fn new(blocks: u32, block_size: u32, requests: u32) -> Result<TenureIndex, ConfigError> {
+    pub fn new(
+        blocks: u32,
+        block_size: u32,
+        requests: u32,
+        recording: Option<Recording>,
+    ) -> Result<TenureIndex, ConfigError> {
         // The null block comes after all that the pool hands out.
         let null = BlockId(blocks);
-        let (scheduler, index) = Config::new(blocks.saturating_add(1))
+        let mut config = Config::new(blocks.saturating_add(1))
             .null_block(null)
             .block_sizes([block_size])
             .track_commits(true)
-            .max_requests(requests)
-            .build()?;
+            .max_requests(requests);
+        if let Some(recording) = recording {
+            config = config.record(recording);
+        }
+        let (scheduler, index) = config.build()?;
         Ok(TenureIndex { scheduler, index, null })
     }
 }

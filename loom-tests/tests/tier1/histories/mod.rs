@@ -16,8 +16,8 @@ use spec::{Event, Life};
 models! {
     history_release: all => ["done"],
     history_unpin: all => ["done"],
-    history_regrow: 2 => ["done"],
-    history_append: 3 => ["done"],
+    history_regrow: all => ["done"],
+    history_append: all => ["done"],
     history_commit: all => ["done"],
     history_two_readers: 2 => ["done"],
     history_passed_on: all => ["done"],

@@ -52,7 +52,8 @@ impl<E: Debug> History<E> {
     /// One recorder a thread.
     pub fn new<const THREADS: usize>() -> (History<E>, [Recorder<E>; THREADS]) {
         let history = History(Arc::new((0..THREADS).map(|_| Mutex::default()).collect()));
-        let recorder = |thread| Recorder { history: history.clone(), thread, known: vec![0; THREADS] };
+        let recorder =
+            |thread| Recorder { history: history.clone(), thread, known: vec![0; THREADS] };
         (history.clone(), std::array::from_fn(recorder))
     }
 
@@ -71,7 +72,10 @@ impl<E: Debug> History<E> {
             }
         }
         if CHECKED.with(|checked| checked.lock().unwrap().insert(story.clone())) {
-            assert!(explained(&threads, &mut vec![0; threads.len()], start), "no order explains\n{story}");
+            assert!(
+                explained(&threads, &mut vec![0; threads.len()], start),
+                "no order explains\n{story}"
+            );
         }
     }
 }

@@ -1,11 +1,10 @@
-//! The command line.
+//! The options of `tenure replay`.
 
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand};
 
-use crate::profile::ProfileArgs;
 use crate::sim::index::IndexKind;
 use crate::sim::latency::Latency;
 use crate::sim::savers::SaveSettings;
@@ -13,56 +12,6 @@ use crate::sim::settings::{Limits, Policy, Save, SaveRange, Settings};
 
 /// The largest pool that is simulated, in blocks.
 const MAX_BLOCKS: u64 = 1 << 24;
-
-/// Replays request traces through the Tenure index and runs scenario scripts.
-#[derive(Parser, Debug)]
-#[command(name = "tenure", version, about, max_term_width = 100)]
-#[command(
-    after_help = "Exit status: 0 where all went well, 1 where a check found something wrong, 2 \
-for bad usage or unreadable input."
-)]
-pub struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// What the command does.
-#[derive(Subcommand, Debug)]
-pub enum Command {
-    /// Replay a request trace through a simulated scheduler, with threads that save its blocks.
-    #[command(after_help = REPLAY_EXAMPLES, args_override_self = true)]
-    Replay(Box<ReplayArgs>),
-    /// Run scenario scripts and report the first line of each whose answer differs.
-    Scenario {
-        /// The scripts.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-    },
-    /// Measure every operation beside its goal and its peers, and the index under contention.
-    #[command(after_help = PROFILE_EXAMPLES, args_override_self = true)]
-    Profile(Box<ProfileArgs>),
-}
-
-const PROFILE_EXAMPLES: &str = "\
-Examples:
-  tenure profile --quick --json       single operations and peers, within a minute
-  tenure profile --svg plots          everything, in about two minutes
-  tenure profile --threads 0,32,64    with more threads
-
-docs/performance.md says how it is measured.";
-
-const REPLAY_EXAMPLES: &str = "\
-Examples:
-  tenure replay                                        the built-in workload
-  tenure replay conversation_trace.jsonl --speed 10    a trace, ten times as fast
-  tenure replay --policy mirror --blocks 20000 --store-latency exp:200
-                                                       what goes wrong without pins
-  tenure replay --index mutex --save-range whole       the same work over a mutex
-
-A latency is fixed:N, uniform:A..B or exp:MEAN, in steps.
-Exit status: 0 where all went well, 1 where wrong content was read under a pin or the account of \
-saves does not balance, 2 for bad usage or a bad trace.";
 
 /// The options of `tenure replay`.
 #[derive(Args, Debug)]
@@ -181,6 +130,26 @@ pub struct ReplayArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 
+    /// Also write a page with charts, and what other policies do with the first requests
+    #[arg(long, value_name = "FILE.html", help_heading = OUTPUT)]
+    pub report: Option<PathBuf>,
+
+    /// Also write what the scheduler and the pins did as a script, under neutral names, that `tenure
+    /// scenario` runs again. Slows the replay down. Only with --index tenure
+    #[arg(long, value_name = "FILE.tenure", help_heading = OUTPUT)]
+    pub record: Option<PathBuf>,
+
+    /// About how many of the last lines to record
+    #[arg(long, value_name = "LINES", default_value_t = 200_000, help_heading = OUTPUT,
+        value_parser = RangedU64ValueParser::<usize>::new().range(2..=100_000_000))]
+    pub record_lines: usize,
+
+    /// Serve the index's figures to Prometheus at this address while the replay runs. Only with
+    /// --index tenure
+    #[cfg(feature = "metrics")]
+    #[arg(long, value_name = "ADDR:PORT", help_heading = OUTPUT)]
+    pub metrics: Option<std::net::SocketAddr>,
+
     /// Also list every token range that should be durable and is not, with the reason
     #[arg(long, help_heading = OUTPUT)]
     pub list_missing: bool,
@@ -227,6 +196,7 @@ impl ReplayArgs {
             },
             speed: self.speed,
             lag: self.lag,
+            record: self.record.as_ref().map(|_| self.record_lines),
         }
     }
 }
@@ -244,35 +214,5 @@ fn within(least: f64, most: f64) -> impl Fn(&str) -> Result<f64, String> + Clone
     move |text| match text.parse::<f64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(format!("expected a number from {least} to {most}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn numbers_out_of_bounds_are_refused() {
-        for bad in [
-            ["--blocks", "0"],
-            ["--blocks", "99999999999999999999"],
-            ["--speed", "0"],
-            ["--speed", "nan"],
-            ["--step-ms", "inf"],
-            ["--fail", "1.5"],
-            ["--savers", "0"],
-            ["--store-latency", "soon"],
-            ["--window", "0"],
-        ] {
-            let args = ["tenure", "replay"].iter().chain(&bad);
-            assert!(Cli::try_parse_from(args).is_err(), "{bad:?}");
-        }
     }
 }
