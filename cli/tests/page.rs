@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use support::{replay, tenure};
@@ -27,6 +28,9 @@ fn replay_page(args: &[&str]) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::read_to_string(file).expect("a page")
 }
+
+/// Taken once: a profile takes its time however little it measures.
+static PROFILE: LazyLock<String> = LazyLock::new(profile_page);
 
 fn profile_page() -> String {
     let directory = tempfile::tempdir().expect("a directory");
@@ -71,7 +75,7 @@ fn a_replay_is_told_with_charts_and_beside_other_policies() {
 
 #[test]
 fn a_page_loads_nothing_and_shows_nothing_that_is_no_number() {
-    for page in [replay_page(&["--index=mutex", "--save-range=whole"]), profile_page()] {
+    for page in [replay_page(&["--index=mutex", "--save-range=whole"]), PROFILE.clone()] {
         for word in ["http:", "https:", "src=", "@import", "url(", "<script", "NaN", "inf "] {
             assert!(!page.contains(word), "{word}");
         }
@@ -108,7 +112,7 @@ fn a_browser_shows_the_pages_without_errors() {
         return;
     };
     let directory = tempfile::tempdir().expect("a directory");
-    for (name, page) in [("replay", replay_page(&[])), ("profile", profile_page())] {
+    for (name, page) in [("replay", replay_page(&[])), ("profile", PROFILE.clone())] {
         let file = directory.path().join(format!("{name}.html"));
         fs::write(&file, &page).expect("a file");
         let dom = show(browser, &file);

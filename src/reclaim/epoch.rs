@@ -113,7 +113,7 @@ impl Returned {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             // SAFETY: this thread's alone until it is pushed.
-            unsafe { (*batch).next = head };
+            unsafe { (*batch).next.with_mut(|next| *next = head) };
             // Release: pairs with the acquire swap in `take`.
             match self.head.compare_exchange_weak(head, batch, Ordering::Release, Ordering::Relaxed)
             {

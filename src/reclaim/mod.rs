@@ -11,6 +11,7 @@ use std::ptr;
 
 use crate::lease::Lease;
 use crate::storage::{Piece, Pool};
+use crate::sync::UnsafeCell;
 
 #[cfg(any(not(loom), crossbeam_loom))]
 mod epoch;
@@ -26,8 +27,8 @@ pub(crate) use counting::Reclaim;
 pub(crate) struct Batch {
     pub(crate) leases: Vec<*mut Lease>,
     pub(crate) pieces: Vec<Piece>,
-    /// Links batches on their way back.
-    next: *mut Batch,
+    /// Links batches on their way back. Written by who pushes one, then read by the scheduler.
+    next: UnsafeCell<*mut Batch>,
 }
 
 /// Batches that nobody can read any more.
@@ -49,7 +50,8 @@ impl Iterator for Returns {
         }
         // SAFETY: batches are pushed as boxes, and these were taken off the stack for good.
         let batch = unsafe { Box::from_raw(self.next) };
-        self.next = batch.next;
+        // SAFETY: its link is the scheduler's since it was taken.
+        self.next = batch.next.with(|next| unsafe { *next });
         Some(batch)
     }
 }
@@ -62,7 +64,7 @@ impl Drop for Returns {
 
 impl Batch {
     pub(crate) fn new() -> Batch {
-        Batch { leases: Vec::new(), pieces: Vec::new(), next: ptr::null_mut() }
+        Batch { leases: Vec::new(), pieces: Vec::new(), next: UnsafeCell::new(ptr::null_mut()) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_pinned_block_is_given_back_once_after_its_release() {
         let table = Arc::new(vec![0, 1, 2]);
-        let peer = Counted::<RwLockMap>::build(&[table.clone()]).unwrap();
+        let peer = Counted::<RwLockMap>::build(std::slice::from_ref(&table)).unwrap();
         let pin = peer.pin_first(0, 2);
         let mut freed = Vec::new();
         peer.counts.down(&table, &mut freed);

@@ -4,8 +4,8 @@ use loom::thread;
 use loom_tests::{World, models, name, saw};
 
 models! {
-    two_pins_release: all => ["pinned", "gone"],
-    two_ranges_release: all => ["both", "one", "none"],
+    two_pins_release: 4 => ["pinned", "gone"],
+    two_ranges_release: 4 => ["both", "one", "none"],
     two_unpins_one_lease: all => ["held", "free"],
     refused_pin_and_last_unpin: all => ["pinned", "gone"],
     pin_batch_release: all => ["both", "one"],

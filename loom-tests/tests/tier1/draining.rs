@@ -6,7 +6,7 @@ use tenure::BlockId;
 
 models! {
     begin_drain: all => ["pinned", "draining"],
-    drain_two_pins: all => ["pinned", "draining"],
+    drain_two_pins: 4 => ["pinned", "draining"],
     drain_then_release: all => ["pinned", "draining"],
     drain_then_admit: all => ["draining"],
     drained_after_unpin: all => ["drained", "not yet"],

@@ -8,7 +8,7 @@ use tenure::{Groups, Stale};
 models! {
     scheduler_drop: all => [],
     scheduler_drop_alone: all => [],
-    scheduler_drop_two_leases: all => [],
+    scheduler_drop_two_leases: 4 => [],
     scheduler_drop_one_lease: all => [],
     scheduler_drop_pin: all => ["pinned", "draining"],
     scheduler_drop_view: all => ["seen"],

@@ -5,7 +5,7 @@ use loom_tests::{World, models, saw, shown};
 use tenure::{Groups, PlanError, Stale};
 
 models! {
-    append_never_refuses: 3 => ["pinned"],
+    append_never_refuses: all => ["pinned"],
     grow_pin: all => ["listed"],
     grow_view: all => ["listed"],
     grow_plan: all => ["planned", "truncated"],

@@ -8,7 +8,7 @@ models! {
     exact_hold: all => ["early", "late"],
     exact_hold_scheduler_drop: all => [],
     exact_hold_and_pin: all => ["pinned", "gone"],
-    shared_block: 3 => ["pinned", "gone"],
+    shared_block: 4 => ["pinned", "gone"],
     step_end_unpin: all => ["step last", "pin last"],
     reclaimable_then_release: all => ["all", "none"],
     reclaimable_then_write: all => ["written", "in use"],

@@ -14,8 +14,8 @@ macro_rules! files {
 }
 
 files![
-    losses, contention, queues, published, growth, ending, draining, checks, holds, narrowing,
-    groups, histories
+    losses, forged, contention, queues, published, growth, ending, draining, checks, holds,
+    narrowing, groups, histories
 ];
 
 #[cfg(not(all(loom, not(crossbeam_loom))))]

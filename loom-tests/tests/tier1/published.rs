@@ -14,7 +14,7 @@ models! {
     snapshot_publish: all => ["before", "after"],
     snapshot_slot_reuse: all => ["old", "neither", "new"],
     snapshot_reuse_same_step: all => ["old", "new"],
-    plan_two_requests: 3 => ["neither", "second", "both"],
+    plan_two_requests: 4 => ["neither", "second", "both"],
     plan_then_pin: all => ["before", "after", "truncated", "lost since", "regrown since"],
 }
 

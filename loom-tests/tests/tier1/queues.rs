@@ -8,7 +8,7 @@ models! {
     two_losses_outside: all => ["pinned"],
     hull_of_the_pins_there_are: all => [],
     inherit: all => ["pinned", "gone"],
-    inherit_chain: 3 => ["both", "first", "second", "none"],
+    inherit_chain: 4 => ["both", "first", "second", "none"],
     last_unpin_reclaim: all => ["early", "late"],
     retired_in_turn: all => ["pinned", "gone"],
 }

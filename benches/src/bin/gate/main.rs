@@ -1,8 +1,8 @@
 //! The regression gate: what must hold on any machine, and what must not grow unseen.
 //!
 //! ```text
-//! cargo run --release -p tenure-benches --features kvbm --bin gate
-//! cargo run --release -p tenure-benches --bin gate -- --bless
+//! benches/gate/run
+//! benches/gate/run --bless
 //! ```
 //!
 //! The first counts the instructions of every operation (with valgrind's callgrind) and compares

@@ -16,10 +16,10 @@ use spec::{Event, Life};
 models! {
     history_release: all => ["done"],
     history_unpin: all => ["done"],
-    history_regrow: all => ["done"],
-    history_append: all => ["done"],
+    history_regrow: 3 => ["done"],
+    history_append: 3 => ["done"],
     history_commit: all => ["done"],
-    history_two_readers: 2 => ["done"],
+    history_two_readers: 3 => ["done"],
     history_passed_on: all => ["done"],
 }
 
