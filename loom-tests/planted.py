@@ -11,16 +11,17 @@ class Flaw:
     # Otherwise: code of the function, there once, and what takes its place.
     edits: list
     models: list
+    tier: int = 1
     is_ordering: bool = False
 
 
-def weaker(name, function, near, was, becomes, *models):
+def weaker(name, function, near, was, becomes, *models, tier=1):
     name = f"{name}: {was} -> {becomes}"
-    return Flaw(name, function, [(near, (was, becomes))], list(models), True)
+    return Flaw(name, function, [(near, (was, becomes))], list(models), tier, True)
 
 
-def flaw(name, function, edits, *models):
-    return Flaw(name, function, edits, list(models))
+def flaw(name, function, edits, *models, tier=1):
+    return Flaw(name, function, edits, list(models), tier)
 
 
 ORDERINGS = [
@@ -43,12 +44,14 @@ ORDERINGS = [
     weaker("word unpin by adoption", "adopt", "word.fetch_sub", "AcqRel", "Release"),
     weaker("word load, reclaimable", "count_reclaimable", "word.load", "Acquire", "Relaxed"),
     weaker("stack push, head load", "push", "head.load", "Acquire", "Relaxed"),
-    weaker("stack push", "push", "compare_exchange_weak", "Release", "Relaxed"),
-    weaker("stack push, failure", "push", "compare_exchange_weak", "Acquire", "Relaxed"),
-    weaker("stack take", "take", "head.swap", "Acquire", "Relaxed"),
+    weaker("stack push", "push", "(*stack).head.compare_exchange_weak", "Release", "Relaxed"),
+    weaker("stack push, failure", "push", "(*stack).head.compare_exchange_weak", "Acquire", "Relaxed"),
+    weaker("stack take", "take", "Drained { next: self.head.swap", "Acquire", "Relaxed"),
     weaker("stack close", "close", "head.swap", "AcqRel", "Acquire"),
     weaker("stack close", "close", "head.swap", "AcqRel", "Release"),
     weaker("fence of check", "check", "fence(", "Acquire", "Release"),
+    weaker("batch push", "push", "head.compare_exchange_weak(head, batch", "Release", "Relaxed", tier=2),
+    weaker("batch take", "take", "Returns { next: self.head.swap", "Acquire", "Relaxed", tier=2),
 ]
 
 FLAWS = [
@@ -103,6 +106,12 @@ FLAWS = [
     flaw("view loads the slot before the epoch", "view", [
         ("let epoch = self.shared.epoch();", "let newest = self.shared.lease(key.slot());"),
         ("let newest = self.shared.lease(key.slot());", "let epoch = self.shared.epoch();"),
+    ]),
+    flaw("a verdict loads the slot before the epoch", "clear_lease", [
+        ("let published = self.shared.epoch();",
+         "let lease = NonNull::new(self.shared.lease(request.key.slot()))?;"),
+        ("let lease = NonNull::new(self.shared.lease(request.key.slot()))?;",
+         "let published = self.shared.epoch();"),
     ]),
     flaw("a snapshot loads each slot before the epoch", "build", [
         ("let epoch = shared.epoch();",
@@ -194,9 +203,9 @@ FLAWS = [
          " self.shared.set_reset_floor(Epoch(self.epoch.0 + 1));"),
     ]),
     flaw("the stack is taken by a load and a store", "take", [
-        ("self.head.swap(ptr::null_mut(), Ordering::Acquire)",
-         "{ let all = self.head.load(Ordering::Acquire);"
-         " self.head.store(ptr::null_mut(), Ordering::Release); all }"),
+        ("Drained { next: self.head.swap(ptr::null_mut(), Ordering::Acquire) }",
+         "let next = self.head.load(Ordering::Acquire);"
+         " self.head.store(ptr::null_mut(), Ordering::Release); Drained { next }"),
     ]),
     flaw("an ending scheduler leaves no counts behind", "wind_up", [
         ("for _ in 0..self.undrained {", "for _ in 0..0 {"),
@@ -226,4 +235,18 @@ FLAWS = [
     flaw("a step's end frees what a pin still holds", "is_free", [
         ("self.listed == 0 && self.held == 0 &&", "self.listed == 0 &&"),
     ]),
+    flaw("what is retired comes back at once", "retire", [
+        ("unsafe { entered.guard.defer_unchecked(move || returned.push(batch)) };",
+         "returned.push(batch);"),
+    ], tier=2),
+    flaw("a reader enters without a guard", "enter", [
+        ("self.enter_as(registered)", "unsafe { Entered { guard: std::ptr::read("
+         "crossbeam_epoch::unprotected()), tally: &*registered.tally } }"),
+    ], tier=2),
+    flaw("a version is retired before its successor is published, tier 2", "take_in", [
+        ("opened <= self.epoch.0", "opened <= self.epoch.0 + 1"),
+    ], tier=2),
+    flaw("storage is retired with the change that replaces it, tier 2", "change", [
+        ("self.dispose(piece, user);", "self.batch.pieces.push(piece);"),
+    ], tier=2),
 ]

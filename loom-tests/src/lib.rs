@@ -1,6 +1,6 @@
-//! What the loom models of the index share: the [harness](run) that runs them, block memory that
-//! loom watches ([`Memory`]), and a scheduler and readers that use it as an engine would
-//! ([`World`], [`Saver`]).
+//! What the loom models of the index share: the harness that runs them (`run`), block memory that
+//! loom watches (`Memory`), and a scheduler and readers that use it as an engine would
+//! (`World`, `Saver`).
 //!
 //! The models are in `tests/tier1` (all of the index, with a stand-in for reclamation) and
 //! `tests/tier2` (reclamation by crossbeam-epoch itself):
