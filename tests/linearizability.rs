@@ -30,7 +30,7 @@ use search::{Found, search};
 
 const READERS: u64 = 3;
 /// Steps of the scheduler in one run.
-const STEPS: usize = if cfg!(miri) { 15 } else { 300 };
+const STEPS: usize = if cfg!(miri) { 6 } else { 300 };
 
 #[test]
 fn every_call_takes_effect_at_one_moment() {

@@ -17,7 +17,7 @@ const BLOCKS: u32 = 48;
 const LIVES: usize = 3;
 const LONGEST: usize = 6;
 /// Calls of one reader within one step of the scheduler, at most.
-const CALLS: u32 = 24;
+const CALLS: u32 = if cfg!(miri) { 4 } else { 24 };
 
 /// What the threads of a run share.
 pub struct Run {
