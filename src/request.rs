@@ -39,7 +39,9 @@ pub struct SaveRequest {
 
 impl SaveRequest {
     /// Puts a request together from its parts, as a decoder does. Nothing about it is believed:
-    /// the index judges it like any other.
+    /// the index judges it like any other. The groups are named one by one
+    /// ([`Geometry::all_groups`](crate::Geometry::all_groups)); a set with others in it, like
+    /// [`Groups::ALL`], is of no index.
     ///
     /// # Errors
     /// [`BadRange`] where `tokens` is empty or reversed.

@@ -10,8 +10,11 @@
 //! RUSTFLAGS="--cfg loom --cfg crossbeam_loom" cargo test -p loom-tests --release
 //! ```
 //!
-//! Words after `--` select the models whose names contain one of them (with `--exact`: are one of them). Without `--cfg loom` there
-//! is nothing here.
+//! `weaken.py` shows that they can fail: it plants one flaw at a time, weaker orderings among them,
+//! and expects the models named for it to find it.
+//!
+//! Words after `--` select the models whose names contain one of them (with `--exact`: are one of
+//! them). Without `--cfg loom` there is nothing here.
 #![cfg(loom)]
 
 mod harness;

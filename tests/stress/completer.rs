@@ -35,7 +35,8 @@ impl<'w> Completer<'w> {
             if self.jobs.pending() < PENDING {
                 match inbox.try_recv() {
                     Ok(handed) => self.open(handed),
-                    Err(_) => std::thread::yield_now(),
+                    Err(_) if self.jobs.pending() == 0 => std::thread::yield_now(),
+                    Err(_) => {}
                 }
             }
             self.report();

@@ -157,7 +157,7 @@ impl<'w> Saver<'w> {
     fn save_one(&mut self) {
         let Some((pin, planned)) = self.pin() else { return };
         self.world.read_under(&pin, &planned, &mut self.found);
-        if self.dice.one_in(64) {
+        if self.dice.one_in(1024) {
             std::thread::yield_now();
         }
         self.world.still(&self.found);
@@ -255,7 +255,7 @@ impl<'w> Saver<'w> {
         }
         self.found.clear();
         let tokens = request.tokens();
-        if self.dice.one_in(8) {
+        if self.dice.one_in(128) {
             std::thread::yield_now();
         }
         for group in request.groups().iter() {

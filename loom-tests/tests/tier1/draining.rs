@@ -2,11 +2,12 @@
 
 use loom::thread;
 use loom_tests::{Memory, Tag, World, models, saw};
-use tenure::BlockId;
+use tenure::{BlockId, Stale};
 
 models! {
     begin_drain: all => ["pinned", "draining"],
     drain_two_pins: 4 => ["pinned", "draining"],
+    drain_for_good: all => ["pinned", "draining"],
     drain_then_release: all => ["pinned", "draining"],
     drain_then_admit: all => ["draining"],
     drained_after_unpin: all => ["drained", "not yet"],
@@ -44,6 +45,25 @@ fn drain_two_pins() {
         tear_down(&world.memory, 1);
     }
     readers.into_iter().for_each(|reader| reader.join().unwrap());
+    world.end();
+}
+
+/// Who was refused because of the drain finds it in every answer from then on.
+fn drain_for_good() {
+    let mut world = World::new(1);
+    let key = world.publish_request("r", &[0]);
+    let saver = world.saver(key, 0..1);
+    let reader = thread::spawn(move || match saver.pin() {
+        Ok(_) => saw("pinned"),
+        Err(refused) => {
+            assert_eq!(refused, Stale::Draining.into());
+            assert!(saver.index.is_draining());
+            assert_eq!(saver.index.check(&saver.request), Err(Stale::Draining));
+            saw("draining");
+        }
+    });
+    world.scheduler.begin_drain();
+    reader.join().unwrap();
     world.end();
 }
 

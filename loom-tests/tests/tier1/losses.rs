@@ -35,6 +35,7 @@ models! {
     unpin_preempt_release: all => [],
     unpin_slot_reuse: all => [],
     unpin_reset: all => [],
+    unpin_invalidate: all => [],
 
     check_release: all => ["kept", "gone"],
     check_vacate_front: all => ["kept", "hole"],
@@ -251,6 +252,23 @@ fn unpin_slot_reuse() {
 
 fn unpin_reset() {
     unpin_while(reset);
+}
+
+/// The block that was found bad is written anew as soon as no pin protects it.
+fn unpin_invalidate() {
+    let mut world = World::tracking_commits(2);
+    let key = world.publish_request("r", &[0, 1]);
+    world.scheduler.commit(key, 2).unwrap();
+    let saver = world.saver(key, 0..2);
+    let pin = saver.pin().unwrap();
+    let blocks = saver.blocks();
+    let reader = thread::spawn(move || saver.finish(pin));
+    world.scheduler.invalidate(&blocks[1..]).unwrap();
+    if world.scheduler.reclaimable_now(key).unwrap() == 2 {
+        world.write(1);
+    }
+    reader.join().unwrap();
+    world.end();
 }
 
 /// The copied bytes are a flag here: whether the next owner has written the blocks that were lost.

@@ -1,5 +1,4 @@
 //! The whole index under loom, with a stand-in for reclamation that is exhausted in seconds.
-#![cfg_attr(not(all(loom, not(crossbeam_loom))), allow(unused))]
 
 macro_rules! files {
     ($($file:ident),*) => {
