@@ -593,12 +593,14 @@ mod tests {
         let mut blocks = Blocks::new(1, None);
         let block = BlockId(0);
         blocks.assign(&[block], key(0));
-        for slot in 1..10_000 {
-            // All but the first live one at a time.
-            let lives = |other| (other == 0 || other == slot).then_some(key(other));
+        blocks.share(block, key(1), &|slot| (slot < 2).then_some(key(slot)));
+        for slot in 2..10_000 {
+            // Each ends when the next has arrived, so its own arrival is never the latest.
+            let lives = |other| (other == 0 || other + 1 >= slot).then_some(key(other));
             blocks.share(block, key(slot), &lives);
+            blocks.give_up(block, key(slot - 1), true);
+            let lives = |other| (other == 0 || other == slot).then_some(key(other));
             assert_eq!(blocks.owners(block, &lives), [key(0), key(slot)]);
-            blocks.give_up(block, key(slot), true);
         }
         assert!(blocks.arrivals.nodes.len() < 64, "{}", blocks.arrivals.nodes.len());
     }
