@@ -44,6 +44,7 @@ impl Reclaim {
         Entered { reclaim: self, tally: self.tallies.common() }
     }
 
+    #[allow(clippy::boxed_local)] // as the real one wants it
     pub(crate) fn retire(&self, batch: Box<Batch>) {
         self.waiting.lock().unwrap().push(*batch);
     }
