@@ -183,6 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "writes a file")]
     fn a_failed_audit_leaves_a_script_behind() {
         let file = std::env::temp_dir().join(format!("tenure-audit-{}", std::process::id()));
         let geometry = Geometry::new(8, Some(BlockId(0)), true, &[16, 32]).unwrap();
