@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Shows that the loom models can fail: plants one flaw at a time and expects the models named for it
-to find it.
+"""Shows that the loom models can fail: plants one flaw at a time and expects the models named for
+it to find it.
 
-The flaws (`planted.py`) are every atomic ordering of the core made weaker, and steps of the protocol
-left out or taken in the wrong order. Each is planted in a scratch copy of the repository. The
+The flaws (`planted.py`) are every atomic ordering of the core made weaker, and steps of the
+protocol left out or taken in the wrong order. Each is planted in a scratch copy of the repository. The
 script fails where a named model passes, where a flaw does not fit the code any more, and where an
 ordering of the core has no flaw.
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from planted import FLAWS, ORDERINGS
 
-ROOT = Path(os.environ.get("TENURE_ROOT", Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
 # The stand-in for reclamation, and counts, which loom does not see.
 BEYOND = {"counting.rs", "tally.rs", "stats.rs"}
 SURVEY_SECONDS = 5
@@ -124,8 +124,8 @@ def run_models(tree, target, tier, models):
     env.update(CARGO_PROFILE_RELEASE_DEBUG="0", CARGO_INCREMENTAL="1")
     if not models:
         env["LOOM_MAX_DURATION"] = str(SURVEY_SECONDS)
-    command = ["cargo", "test", "-q", "-p", "loom-tests", "--release", "--test", f"tier{tier}", "--"]
-    command += ["--exact", *models] if models else []
+    command = ["cargo", "test", "-q", "-p", "loom-tests", "--release", "--test", f"tier{tier}"]
+    command += ["--", "--exact", *models] if models else []
     done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
     if not re.search(r"^\d+ models, \d+ failed", done.stdout, re.M):
         print(done.stdout[-2000:], done.stderr[-4000:], file=sys.stderr)
@@ -182,7 +182,8 @@ def main():
                 caught = ", ".join(f"{name} {how}" for name, how in sorted(ended.items()))
             if ended is None or not set(flaw.models) <= set(ended) or not ended:
                 missed.append(flaw.name)
-                caught += "   MISSED BY " + (", ".join(set(flaw.models) - set(ended or {})) or "ALL")
+                missing = sorted(set(flaw.models) - set(ended or {}))
+                caught += "   MISSED BY " + (", ".join(missing) or "ALL")
             seconds = time.monotonic() - began
             print(f"{flaw.name:{width}} | {caught} | {seconds:.0f} s", flush=True)
     print(f"{len(chosen)} flaws, {len(missed)} missed")

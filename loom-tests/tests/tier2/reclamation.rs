@@ -12,6 +12,7 @@ models! {
     lease_and_view: 2 => ["before", "after", "back", "kept"],
     storage_and_view: 2 => ["before", "after", "back", "kept"],
     storage_and_pin: 2 => ["listed", "back", "kept"],
+    storage_and_old_pin: 2 => ["listed", "back", "kept"],
 }
 
 /// So many publishes bring back what nobody reads.
@@ -65,6 +66,7 @@ fn lease_and_view() {
         other => panic!("{other:?}"),
     });
     world.truncate(key, 1);
+    world.reclaim();
     come_back(&mut world, ENOUGH);
     reader.join().unwrap();
     world.end();
@@ -99,6 +101,23 @@ fn storage_and_pin() {
         saver.finish(pin);
     });
     world.assign(key, &[3]);
+    come_back(&mut world, ENOUGH);
+    reader.join().unwrap();
+    world.end();
+}
+
+/// So does one on a version of the table that others have followed.
+fn storage_and_old_pin() {
+    let mut world = World::new(4);
+    let key = world.publish_request("r", &[0, 1, 2]);
+    let saver = world.saver(key, 0..3);
+    let pin = saver.pin().unwrap();
+    let reader = thread::spawn(move || {
+        assert_eq!(pin.blocks(), saver.blocks());
+        saw("listed");
+        saver.finish(pin);
+    });
+    world.replace(key, 0, 3);
     come_back(&mut world, ENOUGH);
     reader.join().unwrap();
     world.end();

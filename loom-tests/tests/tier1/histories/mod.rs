@@ -17,6 +17,7 @@ models! {
     history_release: all => ["done"],
     history_unpin: all => ["done"],
     history_regrow: 3 => ["done"],
+    history_rollback: all => ["done"],
     history_append: 3 => ["done"],
     history_commit: all => ["done"],
     history_two_readers: 3 => ["done"],
@@ -192,6 +193,22 @@ fn history_regrow() {
     writer.append(2);
     writer.publish();
     writer.reclaim();
+    thread.join().unwrap();
+    end(writer);
+}
+
+/// A rollback, published, under a reader that plans and pins.
+fn history_rollback() {
+    let (mut writer, [mut reader], end) = begin::<1, 2>(2);
+    let thread = thread::spawn(move || {
+        if let Some(request) = reader.plan("a", 2)
+            && let Some(pinned) = reader.pin("a", &request)
+        {
+            reader.unpin(pinned);
+        }
+    });
+    writer.truncate(1);
+    writer.publish();
     thread.join().unwrap();
     end(writer);
 }
